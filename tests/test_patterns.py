@@ -14,6 +14,7 @@ from heapq import nlargest
 from pathlib import Path
 
 import pytest
+from full_run import FULL
 from pattern_steps import Counter, TooMany, attacks
 
 import tokenweir
@@ -27,7 +28,8 @@ SHORT, LONG = 50, 200
 """Characters of the texts whose steps are compared."""
 FEW = 10
 """Steps a character that no pattern needs an excuse for."""
-MEGABYTE = 1 << 20
+LARGE = 1 << 20 if FULL else 1 << 17
+"""Characters of the texts that the patterns themselves are run on."""
 TAKES_PATTERN = {f"re.{name}" for name in dir(re) if name.islower()} - {"re.escape", "re.purge"}
 
 CLIENTS = {
@@ -210,7 +212,7 @@ def test_texts_of_clients_are_matched_in_linear_time(name, pattern, deep):
             except TooMany:
                 pytest.fail(f"{pattern.pattern!r}: {shorter} steps for {attack(SHORT)!r}, above six times for {LONG}")
     for number in nlargest(3, steps, key=steps.get):
-        text = list(attacks(counter))[number](MEGABYTE)
+        text = list(attacks(counter))[number](LARGE)
         found = getattr(pattern, method)(text)
         if method == "finditer":
             deque(found, 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
+from case_tables import cases
 
 if os.environ.get("REQUIRE_ENGINE") != "datatrove":
     pytest.importorskip("datatrove")
@@ -12,6 +13,8 @@ from datatrove.data import Document
 from datatrove.pipeline.tokens import DocumentTokenizer as Original
 
 from tokenweir.corpus.datatrove import DocumentTokenizer
+
+CASES = cases(__file__)
 
 TEXTS = [*(f"Text {n}: naïve 你好 \U0001f600 {'word ' * (n % 50)}" for n in range(300)), "", "<|endoftext|>", " "]
 
@@ -27,18 +30,7 @@ def files(folder):
 
 
 @pytest.mark.parametrize("tokenizer", ["gpt2", "llama-3.1", "qwen3"])
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"eos_token": "<|endoftext|>"},
-        {"eos_token": "<|endoftext|>", "shuffle_documents": False},
-        {"save_loss_metadata": True, "eos_token": "<|endoftext|>", "seed": 3},
-        {"save_loss_metadata": True, "shuffle_documents": False},
-        {"max_tokens_per_file": 2000, "seed": 5, "batch_size": 7, "save_filename": "some"},
-        {"shuffle_chunk_size": 64, "seed": 1},
-    ],
-)
+@pytest.mark.parametrize("options", CASES["the_files_of_the_original"])
 def test_the_files_of_the_original(data, tmp_path, tokenizer, options):
     path = str(data(f"tokenizers/{tokenizer}/tokenizer.json"))
     options = {"seed": 0, **options}

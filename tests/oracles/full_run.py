@@ -12,5 +12,5 @@ EXAMPLES = int(os.environ.get("EXAMPLES", "500" if FULL else "20"))
 
 
 def share(cases: int) -> int:
-    """Return the number of random cases that a run tries: all of them, or every sixth."""
-    return cases if FULL else -(-cases // 6)
+    """Return the number of random cases that a run tries: all of them, or every twelfth."""
+    return cases if FULL else -(-cases // 12)

@@ -53,6 +53,11 @@ ORIGINALS = {
 _reference = lru_cache(maxsize=1)(load_reference)
 
 
+@lru_cache(maxsize=1)
+def _corpora(folder: Path) -> list[str]:
+    return [path.read_bytes().decode() for path in sorted(folder.rglob("*.*"))]
+
+
 def texts_by_kind(
     data: Path, seed: str, reference: Reference, fuzz: int, every: int
 ) -> Iterator[tuple[str, list[str]]]:
@@ -60,16 +65,16 @@ def texts_by_kind(
 
     Of the corpora, only one in `every` lines is used and, if `every` is above 1, the beginnings instead of whole files.
     """
-    corpora = [path.read_bytes().decode() for path in sorted((data / "corpora").rglob("*.*"))]
+    corpora = _corpora(data / "corpora")
     yield "corpus lines", [line for text in corpora for line in text.splitlines(keepends=True)][::every]
     if every == 1:
         yield "corpora whole", corpora
     else:
-        yield "beginnings of corpora", [text[:2000] for text in corpora]
+        yield "beginnings of corpora", [text[:1000] for text in corpora]
     vectors = (data / "vectors" / "ggml-vocab-gpt-2.gguf.inp").read_bytes().decode()  # the others hold the same texts
     yield "vectors", vectors.split("\n__ggml_vocab_test__\n")[:-1]
     yield "code points by 64", adversarial.every_code_point(every)
-    sample = Random(seed).sample(reference.ids, min(5000, len(reference.ids)))
+    sample = Random(seed).sample(reference.ids, min(5000 if every == 1 else 1000, len(reference.ids)))
     vocabulary = list(filter(None, reference.decode([[i] for i in sample], skip_special_tokens=True)))
     kinds = adversarial.strings(fuzz, seed=seed, special_tokens=reference.special_tokens, vocabulary=vocabulary)
     yield from kinds.items()

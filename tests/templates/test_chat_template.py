@@ -452,25 +452,23 @@ def test_continue_final_message():
     assert prompt.origins[-1] == (len(prompt.text) - 13, len(prompt.text), "messages[1].content", False)
 
 
-def test_continue_in_a_template_that_trims():
-    source = "{% for m in messages %}[{{ m.content | trim }}]{% endfor %}"
-    assert render(source, [{"role": "assistant", "content": " one two  "}], continue_final_message=True) == "[one two"
-
-
-def test_continue_the_last_part():
-    source = "{% for p in messages[0].content %}({{ p.text }}){% endfor %}"
-    assert render(source, PARTS, continue_final_message=True) == "(a)(b"
-
-
-def test_continue_another_field():
-    source = "{{ messages[0].thinking }}|{{ messages[0].content }}"
-    messages = [{"role": "assistant", "thinking": "hm", "content": "x"}]
-    assert render(source, messages, continue_final_message="thinking") == "hm"
-
-
-def test_the_tag_in_a_message_does_no_harm():
-    messages = [{"role": "assistant", "content": "CONTINUE_FINAL_MESSAGE_TAG more"}]
-    assert render(CHATML, messages, continue_final_message=True).endswith("\nCONTINUE_FINAL_MESSAGE_TAG more")
+@pytest.mark.parametrize(
+    ("source", "message", "field", "text"),
+    [
+        ("{% for m in messages %}[{{ m.content | trim }}]{% endfor %}", {"content": " one two  "}, True, "[one two"),
+        ("{% for p in messages[0].content %}({{ p.text }}){% endfor %}", PARTS[0], True, "(a)(b"),
+        ("{{ messages[0].thinking }}|{{ messages[0].content }}", {"thinking": "hm", "content": "x"}, "thinking", "hm"),
+        (
+            "{{ messages[0].content }}.",
+            {"content": "CONTINUE_FINAL_MESSAGE_TAG more"},
+            True,
+            "CONTINUE_FINAL_MESSAGE_TAG more",
+        ),
+    ],
+)
+def test_continuations(source, message, field, text):
+    """Of a text that is trimmed, the last part, another field, and a text with the tag that marks the end."""
+    assert render(source, [{"role": "assistant"} | message], continue_final_message=field) == text
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,11 @@ from __future__ import annotations
 import pickle
 
 import pytest
+from case_tables import cases
 
 from tokenweir.templates.chat_template import ChatTemplate
+
+CASES = cases(__file__)
 
 IMAGE, VIDEO, TEXT = {"type": "image"}, {"type": "video", "video": "v"}, {"type": "text", "text": "look"}
 LOOP = (
@@ -41,32 +44,12 @@ def test_the_text_is_still_the_templates():
     assert placed(prompt) == [("<|start|><|end|><|end|>", 0, 0)]
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "{% macro show(p) %}<img>{% endmacro %}{% for p in messages[0].content %}{{ show(p) }}{% endfor %}",
-        "{% for p in messages[0].content %}{% set t %}<img>{% endset %}{{ t }}{% endfor %}",
-        "{% for p in messages[0].content %}{% for i in range(5) %}{{ '<img>'[i] }}{% endfor %}{% endfor %}",
-        "{% for p in messages[0].content|selectattr('type', 'equalto', 'image') %}<img>{% endfor %}",
-        "{% for m in messages %}{% for p in m['content'] %}{{ '<' + 'img' ~ '>' }}{% endfor %}{% endfor %}",
-    ],
-)
+@pytest.mark.parametrize("source", CASES["ways_to_write_a_placeholder"])
 def test_ways_to_write_a_placeholder(source):
     assert placed(ChatTemplate(source).render([user(IMAGE)])) == [("<img>", 0, 0)]
 
 
-@pytest.mark.parametrize(
-    ("parts", "count"),
-    [
-        ([{"type": "input_image", "image_url": "u"}], 1),
-        ([{"type": "image_url", "image_url": {"url": "u"}}], 1),
-        ([{"audio": "a"}], 1),
-        ([{"type": "input_audio"}], 1),
-        ([{"type": "text", "text": "image"}], 0),
-        (["image"], 0),
-        ([{"type": "document"}], 0),
-    ],
-)
+@pytest.mark.parametrize(("parts", "count"), CASES["kinds_of_parts"])
 def test_kinds_of_parts(parts, count):
     source = "{% for p in messages[0].content %}<{{ loop.index }}>{% endfor %}"
     assert len(ChatTemplate(source).render([user(*parts)]).places) == count

@@ -272,16 +272,7 @@ WRITTEN = (
 )
 
 
-@pytest.mark.parametrize(
-    ("ids", "order"),
-    [
-        ("ba", "ab"),
-        ("bba", "abb"),
-        ("cb", "bc"),  # of an incomplete group
-        ("bxa", "bxa"),  # x is no call of this message
-        ("b.a", "b.a"),  # something stands between
-    ],
-)
+@pytest.mark.parametrize(("ids", "order"), CASES["only_results_of_one_message_are_ordered_and_equal_ones_stay"])
 def test_only_results_of_one_message_are_ordered_and_equal_ones_stay(ids, order):
     calls = said("", *[call({}, each) for each in "abc"])
     given = [{"role": "user", "content": "."} if each == "." else result(each, each) for each in ids]
@@ -407,16 +398,7 @@ def test_mistrals_templates_take_the_ids_of_others():
 BY_ID = "{% for m in messages %}{% for c in m.tool_calls %}<|tool_call_begin|>({{ c.id }}){% endfor %}{% if m.tool_call_id %}{{ m.tool_call_id }}{% endif %};{% endfor %}"
 
 
-@pytest.mark.parametrize(
-    ("given", "mapped"),
-    [
-        (["functions_get_weather_1", "functions.get_weather"], [":0", ":1"]),
-        (["functions.get_weather:0", "call_a"], [":0", ":1"]),
-        (["call_a", "functions.get_weather:0"], [":1", ":0"]),  # never one id for two calls
-        (["call_a", "call_a"], [":0", ":0"]),
-        (["functions.get_weather:", "functions.get_weather:x1", "functions.other:5"], [":0", ":1", ":2"]),
-    ],
-)
+@pytest.mark.parametrize(("given", "mapped"), CASES["ids_that_tell_the_function_are_one_for_each_given_one"])
 def test_ids_that_tell_the_function_are_one_for_each_given_one(given, mapped):
     calls = [said("", call({}, each)) for each in given]
     found = ids(ChatTemplate(BY_ID), *calls, result("x", given[0]))

@@ -100,19 +100,7 @@ def test_an_engine_is_held_to_a_list_of_calls(template, choice, parallel, names,
     assert resolved.variables.get("tool_choice") == ("required" if template is HEARING else None)
 
 
-@pytest.mark.parametrize(
-    ("calls", "fits"),
-    [
-        ([{"name": "weather", "arguments": {"at": {"x": 1, "next": {"x": 2}}}}], True),
-        ([{"name": "weather", "arguments": {"at": {"x": 1, "next": {"x": "2"}}}}], False),
-        ([{"name": "weather", "arguments": {"at": {}, "y": 1}}], False),
-        ([{"name": "now", "arguments": {"anything": 1}}, {"name": "weather", "arguments": {"at": {}}}], True),
-        ([{"name": "now"}], False),
-        ([{"name": "else", "arguments": {}}], False),
-        ([], False),
-        ({"name": "now", "arguments": {}}, False),
-    ],
-)
+@pytest.mark.parametrize(("calls", "fits"), CASES["what_fits_the_schema_of_a_list_of_calls"])
 def test_what_fits_the_schema_of_a_list_of_calls(calls, fits):
     schema = call_list_schema(CALLS, one=False)
     Draft202012Validator.check_schema(schema)

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 import sentencepiece
 import tokenizers
-from full_run import share
+from full_run import FULL, share
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from tokenizers import decoders as theirs
@@ -217,7 +217,7 @@ def test_no_decoder_joins_by_spaces():
     library = tokenizers.Tokenizer(tokenizers.models.WordLevel({name: i for i, name in enumerate(NAMES)}, "a"))
     library.add_special_tokens([NAMES[i] for i in CONTROLS])
     decoder, rng = small(None), random.Random(0)
-    for _ in range(500):
+    for _ in range(share(3000)):
         prompt, ids = ([rng.randrange(GAP + 2) for _ in range(rng.randint(0, 6))] for _ in range(2))
         for skip in (True, False):
             check(decoder, lambda ids, mode, s=skip: library.decode(ids, skip_special_tokens=s), prompt, ids, skip, rng)
@@ -313,9 +313,12 @@ def test_what_a_token_stands_for_is_what_it_adds_in_mid_text():
 
 # -- real files --------------------------------------------------------------------------------------------------------
 
+LARGE = ("gemma", "qwen3") if FULL else ()
+"""Files that the library takes seconds to load."""
+
 
 @pytest.mark.parametrize(
-    "name", ["llama-2", "gemma", "phi-3-mini", "mistral-7b-v0.3", "t5-small", "bert-base-uncased", "gpt2", "qwen3"]
+    "name", ["llama-2", "phi-3-mini", "mistral-7b-v0.3", "t5-small", "bert-base-uncased", "gpt2", *LARGE]
 )
 def test_ids_of_real_vocabularies(data, name):
     path = data(f"tokenizers/{name}/tokenizer.json")
@@ -405,7 +408,7 @@ def check_sentencepiece(proto, decoder, rounds, unk_surface=" \u2047 "):
 )
 def test_ids_of_sentencepiece_models(data, name, extra):
     proto = data(f"tokenizers/{name}/tokenizer.model").read_bytes()
-    check_sentencepiece(proto, SentencePieceDecoder(strip_extra=extra), 1000)
+    check_sentencepiece(proto, SentencePieceDecoder(strip_extra=extra), share(6000))
 
 
 @pytest.mark.parametrize("suffix", [False, True])
@@ -429,7 +432,7 @@ def test_sentencepieces_dummy_prefix(prefix, extra, suffix):
         minloglevel=2,
     )
     decoder = SentencePieceDecoder(strip_prefix=prefix, strip_extra=extra)
-    check_sentencepiece(model.getvalue(), decoder, 700, unk_surface="▁?▁")
+    check_sentencepiece(model.getvalue(), decoder, share(2400), unk_surface="▁?▁")
 
 
 def test_a_byte_piece_must_name_a_byte():

@@ -7,6 +7,7 @@ import random
 
 import pytest
 import tokenizers
+from full_run import share
 from msgspec.structs import replace
 
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
@@ -79,7 +80,7 @@ def test_alone(both, post_processor):
 
 
 def test_in_any_order(both):
-    for case in range(120):
+    for case in range(share(720)):
         pick = random.Random(f"turn {case}")
         parts = [pick.choice(AFTER) for _ in range(pick.randint(0, 4))]
         if pick.random() < 0.5:  # a template with tokens is last; only trimming may follow

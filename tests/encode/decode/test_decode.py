@@ -174,12 +174,13 @@ def test_an_id_is_an_integer(tok, wrong):
         tok.decode([wrong])
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "int64", "uint64"])
-def test_arrays_of_ids(tok, dtype):
-    ids = np.array([0x61, 0x62], dtype)
-    assert tok.decode(ids) == DecodeStream(tok).feed(ids) == "ab"
-    assert tok.decode_bytes(ids[::-1]) == b"ba"
-    assert DecodeStream(tok).step(ids[0]) == "a"
+@pytest.mark.parametrize("dtype", ["int8", "int16", "uint16", "int32", "uint32", "int64", "uint64", ">i4"])
+def test_an_array_of_any_integers_is_its_list(tok, dtype):
+    ids = np.array([*b"naive text", 97], dtype)
+    for array in (ids, ids[::2], ids[::-1], ids[:0]):
+        assert tok.decode(array) == DecodeStream(tok).feed(array) == tok.decode(array.tolist())
+        assert tok.decode_bytes(array) == tok.decode_bytes(array.tolist())
+    assert DecodeStream(tok).step(ids[0]) == "n"
 
 
 def test_arrays_that_are_not_ids(tok):
@@ -433,22 +434,6 @@ def test_a_control_token_is_skipped_by_its_normalized_spelling(both):
     ids = [mine.token_to_id(token["content"]) for token in added]
     for skip in (True, False):
         assert mine.decode(ids, skip_special_tokens=skip) == theirs.decode(ids, skip_special_tokens=skip)
-
-
-@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "uint32", "int64", "uint64", ">i4"])
-def test_an_array_of_any_integers_is_its_list(dtype):
-    tok = Tokenizer.default()
-    ids = np.array([token_id % 127 for token_id in tok.encode("naïve 生活 🙂 text")], dtype)
-    for array in (ids, ids[::2], ids[:0]):
-        assert tok.decode(array) == tok.decode(array.tolist())
-        assert tok.decode_bytes(array) == tok.decode_bytes(array.tolist())
-
-
-def test_an_id_outside_the_vocabulary_is_named_in_arrays_too():
-    tok = Tokenizer.default()
-    for bad in (-1, tok.vocab_size):
-        with pytest.raises(TokenIdError, match=f"token id {bad} is outside the vocabulary"):
-            tok.decode(np.array([5, bad], np.int32))
 
 
 def test_an_id_that_decodes_while_it_is_asked_for_its_number(tok):

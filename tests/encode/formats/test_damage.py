@@ -28,7 +28,7 @@ from sentencepiece_files import BYTE, UNUSED, USER, charsmap, piece, small_model
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.tokenizer import Tokenizer
 
-MUTANTS = 20_000 if FULL else 500
+MUTANTS = 20_000 if FULL else 250
 REAL = cases(__file__)["real"]
 PATTERN = r"\p{L}+|\p{N}{1,3}+|\s+"
 VALUES = [

@@ -267,11 +267,14 @@ def test_a_file_that_is_too_large(tmp_path):
         Tokenizer.from_file(path)
 
 
-def test_a_pattern_for_a_tokenizer_json(folder):
-    with pytest.raises(ValueError, match=r"^pattern is for rank files; a tokenizer.json has its own$"):
-        Tokenizer.from_file(folder(), pattern="x")
-    with pytest.raises(ValueError, match=r"^special_tokens is for rank files; a tokenizer.json has its own$"):
-        Tokenizer.from_bytes((folder() / "tokenizer.json").read_bytes(), "huggingface", special_tokens={})
+@pytest.mark.parametrize("format", ["huggingface", "sentencepiece", "tekken"])
+def test_options_are_for_rank_files(folder, format):
+    for options in ({"pattern": "x"}, {"special_tokens": {}}):
+        message = rf"^{next(iter(options))} is for rank files; a .* has its own$"
+        with pytest.raises(ValueError, match=message):
+            Tokenizer.from_bytes(b"", format, **options)
+        with pytest.raises(ValueError, match=message):
+            Tokenizer.from_file(folder(), **options)
 
 
 def test_an_unknown_format():

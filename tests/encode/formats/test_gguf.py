@@ -9,6 +9,7 @@ import gguf_files
 import pytest
 import sentencepiece
 from case_tables import cases
+from full_run import share
 from gguf_files import BYTES, ROWS, keys, pieces, words
 
 from tokenweir.encode import formats
@@ -70,8 +71,10 @@ def test_ids_are_those_of_the_original_and_of_llama_cpp(data, name, original):
     ours = Tokenizer.from_file(data(f"tokenizers/gguf/ggml-vocab-{name}.gguf"))
     theirs = Tokenizer.from_file(data(f"tokenizers/{original}/tokenizer.json"))
     same = [token for token, token_id in theirs.special_tokens.items() if ours.token_to_id(token) == token_id]
-    texts = [text for kind in adversarial.strings(600, seed=name, special_tokens=same[:5]).values() for text in kind]
-    assert len(texts) >= 600
+    texts = [
+        text for kind in adversarial.strings(share(3600), seed=name, special_tokens=same[:5]).values() for text in kind
+    ]
+    assert len(texts) >= share(3600)
     for text in texts:
         assert ours.encode(text, add_special_tokens=False) == theirs.encode(text, add_special_tokens=False), repr(text)
     vectors = data(f"vectors/ggml-vocab-{name}.gguf.inp").read_bytes().decode().split(SEPARATOR)[:-1]
@@ -138,7 +141,7 @@ def test_gemma_is_the_original(data, gguf):
     assert [tokens[i] for i in roles.values()] == [f"<{role}>" for role in roles]
     ours = Tokenizer.from_bytes(gguf(keys(model="gemma4", **values, **ids)), "gguf")
     theirs = huggingface(path)
-    for text in ["", *texts_of(400, "gemma"), "a<bos> b<eos>"]:
+    for text in ["", *texts_of(share(2400), "gemma"), "a<bos> b<eos>"]:
         encoded = theirs.encode(text).ids
         assert ours.encode(text) == encoded, repr(text)
         assert ours.decode(encoded) == theirs.decode(encoded), repr(text)
@@ -162,7 +165,7 @@ def test_unigram_is_the_original(data, gguf, name):
     ours = Tokenizer.from_bytes(gguf(keys(model="t5", **values)), "gguf")
     theirs = sentencepiece.SentencePieceProcessor(model_file=str(path))
     special = [token.content for token in ours.added_tokens]
-    for text in ["", *texts_of(600, name)]:
+    for text in ["", *texts_of(share(3600), name)]:
         if not any(token in text for token in special):
             assert ours.encode(text) == theirs.encode(text), repr(text)
 
@@ -294,17 +297,7 @@ def test_every_type_in_the_spec(read):
     assert spec.normalizer.user_defined == ("<d>",)
 
 
-@pytest.mark.parametrize(
-    ("text", "tokens", "decoded"),
-    [
-        ("ab", ["▁ab"], "ab"),  # 1 normal
-        ("a<unk>", ["▁", "a", "<unk>"], "a"),  # 2 unknown, as llama.cpp and HuggingFace's file have it
-        ("a<c>b", ["▁", "a", "<c>", "▁", "b"], "a b"),  # 3 control
-        ("a<d>b", ["▁", "a", "<d>", "▁", "b"], "a<d> b"),  # 4 user-defined
-        ("zz", ["▁", "<0x7A>", "<0x7A>"], "zz"),  # 5 unused
-        ("é", ["▁", "<0xC3>", "<0xA9>"], "é"),  # 6 byte
-    ],
-)
+@pytest.mark.parametrize(("text", "tokens", "decoded"), CASES["every_type_in_use"])
 def test_every_type_in_use(gguf, text, tokens, decoded):
     tok = Tokenizer.from_bytes(gguf(keys(**pieces(ROWS))), "gguf")
     ids = tok.encode(text, add_special_tokens=False)

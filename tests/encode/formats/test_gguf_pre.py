@@ -9,6 +9,7 @@ import pytest
 import tiktoken
 import tokenizers
 from case_tables import cases
+from full_run import share
 
 from tokenweir.encode.components.pre_tokenize import pre_tokenizer_core
 from tokenweir.encode.errors import UnsupportedTokenizerError
@@ -87,7 +88,7 @@ def test_pieces_are_those_of_the_library(tokenizer_json, name):
         part.pop("unmatched", None)
     reference = tokenizers.Tokenizer.from_str(json.dumps(tokenizer_json(pre_tokenizer=encoded))).pre_tokenizer
     ours = pre_tokenizer_core(PRE[name].pre_tokenizer, takes_bytes=False).core
-    for kind in adversarial.strings(200, seed=name).values():
+    for kind in adversarial.strings(share(1200), seed=name).values():
         for text in kind:
             theirs = reference.pre_tokenize_str(text)
             assert [piece.decode() for piece in ours.pieces(text)] == [piece for piece, _ in theirs], repr(text)
@@ -112,7 +113,7 @@ def test_kimi_is_a_tiktoken_tokenizer(gguf, spell):
     assert (tok.bos_id, tok.eos_ids) == (n, {n + 1})
     special = {"[BOS]": n, "[EOS]": n + 1}
     reference = tiktoken.Encoding("kimi", pat_str=KIMI_PATTERN, mergeable_ranks=ranks, special_tokens=special)
-    for kind in adversarial.strings(300, seed="kimi", special_tokens=list(special)).values():
+    for kind in adversarial.strings(share(1800), seed="kimi", special_tokens=list(special)).values():
         for text in kind:
             assert tok.encode(text) == reference.encode(text, allowed_special="all"), repr(text)
 

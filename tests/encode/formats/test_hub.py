@@ -4,11 +4,14 @@ import shutil
 from pathlib import Path
 
 import pytest
+from case_tables import cases
 
 import tokenweir
 from tokenweir.encode.errors import TokenizerFileError
 from tokenweir.encode.formats.hub import cache_folder
 from tokenweir.encode.tokenizer import Tokenizer
+
+CASES = cases(__file__)
 
 EMBEDDED = Path(tokenweir.__file__).parent / "encode" / "data"
 COMMIT = "a" * 40
@@ -60,17 +63,7 @@ def test_revisions(home):
         Tokenizer.from_pretrained("org/model", revision="v2")
 
 
-@pytest.mark.parametrize(
-    ("variables", "folder"),
-    [
-        ({}, "~/.cache/huggingface/hub"),
-        ({"XDG_CACHE_HOME": "/x"}, "/x/huggingface/hub"),
-        ({"XDG_CACHE_HOME": "/x", "HF_HOME": "/h"}, "/h/hub"),
-        ({"HF_HOME": "~/h"}, "~/h/hub"),
-        ({"HF_HOME": "/h", "HUGGINGFACE_HUB_CACHE": "/old"}, "/old"),
-        ({"HF_HOME": "/h", "HUGGINGFACE_HUB_CACHE": "/old", "HF_HUB_CACHE": "/c"}, "/c"),
-    ],
-)
+@pytest.mark.parametrize(("variables", "folder"), CASES["where_the_cache_is"])
 def test_where_the_cache_is(monkeypatch, variables, folder):
     for name, value in variables.items():
         monkeypatch.setenv(name, value)

@@ -9,8 +9,8 @@ import random
 
 import pytest
 from case_tables import cases
+from full_run import share
 
-from tokenweir.encode import formats
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.formats import tekken
 from tokenweir.encode.spec import AddedToken
@@ -96,7 +96,7 @@ def test_ids_are_mistral_commons(tmp_path, source):
     path = tmp_path / "tekken.json"
     path.write_text(json.dumps(source))
     pick = random.Random(1)
-    texts = ["".join(pick.choice(PARTS) for _ in range(pick.randint(0, 8))) for _ in range(500)]
+    texts = ["".join(pick.choice(PARTS) for _ in range(pick.randint(0, 8))) for _ in range(share(3000))]
     for ours in (load(source), pickle.loads(pickle.dumps(load(source)))):
         check(ours, path, texts)
 
@@ -108,7 +108,9 @@ def test_the_real_file(data):
     ours = Tokenizer.from_file(path)
     special = [token.content for token in ours.added_tokens[:30]]
     texts = [
-        text for kind in adversarial.strings(2000, seed="tekken", special_tokens=special).values() for text in kind
+        text
+        for kind in adversarial.strings(share(12_000), seed="tekken", special_tokens=special).values()
+        for text in kind
     ]
     check(ours, path, texts)
 
@@ -206,5 +208,3 @@ def test_what_is_refused():
         read(tekken_json(room=(1 << 16) + 1))
     with pytest.raises(UnsupportedTokenizerError, match=r"without a token for byte 44$"):
         load(changed(["config", "default_vocab_size"], 54))
-    with pytest.raises(ValueError, match=r"^pattern is for rank files; a tekken.json has its own$"):
-        formats.read_bytes(b"{}", "tekken", pattern="x")

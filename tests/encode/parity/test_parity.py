@@ -48,7 +48,7 @@ def check(rows, minimum):
 @pytest.mark.parametrize("name", real_parity.TOKENIZERS)
 def test_real_tokenizers(data, name):
     data(f"tokenizers/{name}")
-    check(real_parity.check(data(""), name, fuzz=share(600), every=400 if FULL else 1600), minimum=900 if FULL else 200)
+    check(real_parity.check(data(""), name, fuzz=share(600), every=400 if FULL else 4800), minimum=900 if FULL else 100)
 
 
 @pytest.mark.parametrize("name", ["cl100k_base", "o200k_base", "gpt2"])

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import threading
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
 from case_tables import cases
+from in_threads import in_threads
 
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.pattern import Automaton, compile_pattern
@@ -117,11 +117,7 @@ def test_a_cache_that_cannot_be_written_changes_nothing(tmp_path, monkeypatch, b
 def test_many_threads_may_fill_one_cache(cache):
     right = build(PATTERN, "oniguruma")
     found = []
-    threads = [threading.Thread(target=lambda: found.append(compile_pattern(PATTERN, "oniguruma"))) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(lambda _: found.append(compile_pattern(PATTERN, "oniguruma")), range(8))
     assert len(found) == 8
     assert all(same(automaton, right) for automaton in found)
     assert [path.suffix for path in cache.iterdir()] == [".automaton"]

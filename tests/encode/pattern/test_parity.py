@@ -136,7 +136,7 @@ def test_fancy_regex_patterns_split_as_tiktoken_does(name):
     letters = representatives(automaton)
     longest = 4 if len(letters) <= 12 else 3
     tiktoken_split = TiktokenSplitter(pattern, "".join(letters), longest)
-    for text in systematic_texts(automaton, 3000):
+    for text in systematic_texts(automaton, share(18_000)):
         if len(text) <= longest:
             assert matched(automaton, text) == tiktoken_split(text), repr(text)
 
@@ -149,7 +149,7 @@ def test_fancy_regex_patterns_split_long_texts_as_the_regex_package_does(name):
     old = [
         c for c in ALPHABET if c.isascii() or c in "\u00a0\u3000\u017f\u00e9\u00df\u00c4\u05d0\u4e2d\u306e\u0301\u2019"
     ]
-    for text in systematic_texts(automaton, 0) + random_texts(2, 1500, old):
+    for text in systematic_texts(automaton, 0) + random_texts(2, share(9000), old):
         if set(text) <= set(old):
             assert matched(automaton, text) == reference.findall(text), repr(text)
 
@@ -159,7 +159,7 @@ def test_deepseek_splits_in_sequence_keep_gaps_as_pieces():
     reference = pre_tokenizers.Sequence(
         [pre_tokenizers.Split(Regex(FAMILIES[s]["pattern"]), "isolated") for s in stages]
     )
-    for text in random_texts(3, 1500):
+    for text in random_texts(3, share(9000)):
         pieces = [(0, len(text))]
         for stage in stages:
             pieces = [
@@ -199,7 +199,7 @@ def test_a_pattern_that_leaves_text_over_says_so(name):
 def test_a_sync_pair_is_a_boundary_whatever_came_before(name):
     automaton = AUTOMATA[name]
     seen = 0
-    for text in random_texts(4, 400 if automaton.n_states < 100 else 50):
+    for text in random_texts(4, share(2400 if automaton.n_states < 100 else 300)):
         symbols = automaton.classes(text).tolist()
         starts = {start for start, _ in spans(automaton, text)}
         for at, pair in enumerate(itertools.pairwise(symbols), 1):

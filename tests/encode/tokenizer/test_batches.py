@@ -6,10 +6,10 @@ import os
 import pickle
 import subprocess
 import sys
-import threading
 
 import numpy as np
 import pytest
+from in_threads import in_threads
 
 from tokenweir.encode.errors import TextError
 
@@ -86,11 +86,7 @@ def test_from_several_threads_at_once(tok, many):
     def work(number):
         results[number] = [tok.encode(text) for text in many], [ids.tolist() for ids in tok.encode_batch(many)]
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work, range(6))
     assert all(results[number] == (expected, expected) for number in range(6))
 
 

@@ -8,6 +8,7 @@ import random
 
 import pytest
 from case_tables import cases
+from full_run import share
 from hypothesis import given
 from hypothesis import strategies as st
 from sentencepiece_files import charsmap, train
@@ -79,7 +80,7 @@ def test_no_control_id_comes_from_guarded_text(small_tokenizers, normalizer, nor
     controls = {tok.token_to_id(token) for token in TOKENS}
     pick = random.Random(f"{normalizer}{normalized}")
     succeeded = 0
-    for _ in range(1500):
+    for _ in range(share(6000)):
         user = "".join(pick.choices(PARTS, k=pick.randint(1, 6)))
         before, after = pick.choice(["", "<s>", " ", "x "]), pick.choice(["", " [X]", "x"])
         text = before + user + after
@@ -92,7 +93,7 @@ def test_no_control_id_comes_from_guarded_text(small_tokenizers, normalizer, nor
         encoded = tok.encode_with_offsets(text, guarded=guarded)
         assert encoded.ids == tok.encode(text, guarded=guarded)
         succeeded += bool(controls & set(tok.encode(user)))
-    assert succeeded > 100
+    assert succeeded > share(400)
 
 
 @pytest.mark.parametrize("normalizer", NORMALIZERS)
@@ -103,7 +104,7 @@ def test_what_prompts_guard_is_enough(small_tokenizers, normalizer):
     controls = {tok.token_to_id(token) for token in tok.control_texts}
     pick = random.Random(normalizer)
     parts = [*PARTS, "\u00ad" * 5, "end‼"]
-    for _ in range(1500):
+    for _ in range(share(6000)):
         user = "".join(pick.choices(parts, k=pick.randint(1, 6)))
         prompt = template.render([{"role": "user", "content": user}])
         assert not controls & set(prompt.encode(tok)), user
@@ -114,7 +115,7 @@ def test_guards_beside_control_tokens_change_nothing(small_tokenizers, normalize
     tok = small_tokenizers[normalizer, True]
     pick = random.Random(normalizer)
     plain = ["a < b", "x<", "! no", "naïve", "日本", "＜", "|", "e\u0301", "‼", "]"]
-    for _ in range(300):
+    for _ in range(share(1800)):
         users = [pick.choice(plain) for _ in range(3)]
         text, guarded = "", []
         for user in users:
@@ -215,7 +216,7 @@ def test_user_defined_pieces_of_a_sentencepiece_model(with_user_defined):
     pick = random.Random(3)
     parts = [*pieces, "<|", "im", "|>", "e", "n", "d", " ", "a", "b", "é", "＜", "｜", "▁", "\u00ad", "日"]
     succeeded = 0
-    for _ in range(2000):
+    for _ in range(share(8000)):
         user = "".join(pick.choices(parts, k=pick.randint(1, 6)))
         assert not controls & set(tok.encode(user, guarded=range(len(user)))), user
         assert tok.encode(user, parse_special=False) == reference.encode(user)
@@ -226,7 +227,7 @@ def test_user_defined_pieces_of_a_sentencepiece_model(with_user_defined):
         assert [i for i in guarded if i in controls] == [im, im], user
         if not any(piece in user.replace("＜", "<").replace("｜", "|") for piece in pieces[:3] + pieces[5:]):
             assert guarded == reference.encode(text), user
-    assert succeeded > 500
+    assert succeeded > share(2000)
 
 
 def test_pieces_of_a_file_with_types(gguf):

@@ -6,6 +6,7 @@ import json
 import pickle
 
 import pytest
+from case_tables import cases
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,9 +15,10 @@ from tokenweir.stream.decode.parsers.detection import Styles, make_splitter
 from tokenweir.stream.events.deltas import Channel
 from tokenweir.templates.styles.response_template import NAME, reasoning_of, tool_style_of_template
 
+CASES = cases(__file__)
+
 parse_response = pytest.importorskip("transformers.utils.chat_parsing", reason="needs transformers 5.13").parse_response
 
-CALL = {"type": "function", "function": "{content}"}
 NAMED = {"type": "function", "function": {"name": "{name}", "arguments": "{content}"}}
 
 
@@ -46,105 +48,25 @@ def python_call(call):
     return "<calls>[" + call[0] + "(" + ", ".join(f"{key}={value!r}" for key, value in call[1].items()) + ")]</calls>"
 
 
-# A template; the styles it selects; how an answer is written: thinking, a call, and the answer's text.
-CASES = {
-    "SmolLM3": (
-        template(
-            PLAIN,
-            {"open": "<tool_call>", "close": "</tool_call>", "repeats": True, "content": "json", "transform": CALL},
-            THINK,
-        ),
-        ("think", "hermes"),
-        lambda thought: f"<think>\n{thought}\n</think>\n",
-        json_call("<tool_call>\n", "\n</tool_call>"),
-    ),
-    "Qwen3-Coder": (
-        template(
-            PLAIN,
-            {
-                "open_pattern": r"<tool_call>\s*<function=(?P<name>\w+)>",
-                "close": "</tool_call>",
-                "repeats": True,
-                "content": "xml-inline",
-                "content_args": {
-                    "tag_pattern": r"<parameter=(?P<key>\w+)>\s*(?P<value>.*?)\s*</parameter>",
-                    "value_parser": {"name": "json", "args": {"allow_non_json": True}},
-                },
-                "transform": NAMED,
-            },
-            THINK,
-        ),
-        ("think", "qwen3-coder"),
-        lambda thought: f"<think>\n{thought}\n</think>\n",
-        qwen_xml,
-    ),
-    "gpt-oss": (
-        template(
-            {"open": "<|channel|>final<|message|>", "close": ["<|end|>", "<|return|>"]},
-            {
-                "open_pattern": r"<\|channel\|>commentary to=functions\.(?P<name>\w+).*?<\|message\|>",
-                "close": "<|call|>",
-                "repeats": True,
-                "content": "json",
-                "transform": NAMED,
-            },
-            {"open": "<|channel|>analysis<|message|>", "close": "<|end|>"},
-        ),
-        ("harmony", "harmony"),
-        lambda thought: f"<|channel|>analysis<|message|>{thought}<|end|><|start|>assistant",
-        lambda call: (
-            f"<|channel|>commentary to=functions.{call[0]} <|constrain|>json<|message|>{json.dumps(call[1])}<|call|>"
-            "<|start|>assistant"
-        ),
-    ),
+def harmony_call(call):
+    opener = f"<|channel|>commentary to=functions.{call[0]} <|constrain|>json<|message|>"
+    return f"{opener}{json.dumps(call[1])}<|call|><|start|>assistant"
+
+
+# The styles that a template selects, and how an answer is written: its thinking, and a call.
+WRITTEN = {
+    "SmolLM3": (("think", "hermes"), "<think>\n{}\n</think>\n", json_call("<tool_call>\n", "\n</tool_call>")),
+    "Qwen3-Coder": (("think", "qwen3-coder"), "<think>\n{}\n</think>\n", qwen_xml),
+    "gpt-oss": (("harmony",) * 2, "<|channel|>analysis<|message|>{}<|end|><|start|>assistant", harmony_call),
     "Cohere": (
-        template(
-            {"open": "<|START_RESPONSE|>", "close": "<|END_RESPONSE|>"},
-            {
-                "open": "<|START_ACTION|>",
-                "close": "<|END_ACTION|>",
-                "content": "json",
-                "transform_each": True,
-                "transform": {"type": "function", "function": {"name": "{tool_name}", "arguments": "{parameters}"}},
-            },
-            {"open": "<|START_THINKING|>", "close": "<|END_THINKING|>"},
-        ),
         ("cohere", "cohere"),
-        lambda thought: f"<|START_THINKING|>{thought}<|END_THINKING|>",
-        lambda call: json_call("<|START_ACTION|>[", "]<|END_ACTION|>", "tool_name", "parameters")(call),
+        "<|START_THINKING|>{}<|END_THINKING|>",
+        json_call("<|START_ACTION|>[", "]<|END_ACTION|>", "tool_name", "parameters"),
     ),
-    "own JSON": (
-        template(
-            PLAIN,
-            {
-                "open": "<<call>>",
-                "close": "<<end>>",
-                "repeats": True,
-                "content": "json",
-                "transform": {"type": "function", "function": {"name": "{content.fn}", "arguments": "{content.with}"}},
-            },
-            {"open": "<<hm>>", "close": "<<so>>"},
-        ),
-        (NAME, NAME),
-        lambda thought: f"<<hm>>{thought}<<so>>",
-        json_call("<<call>>", "<<end>>", "fn", "with"),
-    ),
-    "own Python": (
-        template(
-            PLAIN,
-            {
-                "open": "<calls>",
-                "close": "</calls>",
-                "content": "python-call-list",
-                "transform_each": True,
-                "transform": {"type": "function", "function": {"name": "{name}", "arguments": "{arguments}"}},
-            },
-        ),
-        (None, NAME),
-        lambda thought: "",
-        python_call,
-    ),
+    "own JSON": ((NAME, NAME), "<<hm>>{}<<so>>", json_call("<<call>>", "<<end>>", "fn", "with")),
+    "own Python": ((None, NAME), "", python_call),
 }
+SPECS = {name: template(**fields) for name, fields in CASES["fields"].items()}
 TOOLS = [
     {
         "type": "function",
@@ -160,18 +82,18 @@ VALUES = st.fixed_dictionaries(
 )
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", WRITTEN)
 def test_a_template_selects_styles(name):
-    spec, expected, *_ = CASES[name]
+    spec, expected = SPECS[name], WRITTEN[name][0]
     thinking, calls = reasoning_of(spec), tool_style_of_template(spec)
     assert (thinking and thinking.name, calls and calls.name) == expected
 
 
-@given(st.sampled_from(list(CASES)), TEXTS, TEXTS, st.none() | VALUES, st.booleans())
+@given(st.sampled_from(list(WRITTEN)), TEXTS, TEXTS, st.none() | VALUES, st.booleans())
 def test_messages_are_those_of_transformers(name, thought, answer, arguments, strict):
-    spec, _, think, write = CASES[name]
+    spec, (_, think, write) = SPECS[name], WRITTEN[name]
     opened = {"gpt-oss": "<|channel|>final<|message|>", "Cohere": "<|START_RESPONSE|>"}.get(name, "")
-    text = think(thought) + ("" if arguments is None else write(("f", arguments)))
+    text = think.format(thought) + ("" if arguments is None else write(("f", arguments)))
     text += opened + answer
     message = parse_response(text, spec, prefix="", tools=TOOLS)
     got = read(spec, text)
@@ -212,11 +134,11 @@ def test_what_is_not_described_exactly_selects_nothing(spec):
 
 
 def test_it_is_the_first_source_of_a_folders_styles(tmp_path):
-    config = {"chat_template": "{{ '<think>' }}<tool_call>", "response_template": CASES["own JSON"][0]}
+    config = {"chat_template": "{{ '<think>' }}<tool_call>", "response_template": SPECS["own JSON"]}
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
     chat = pickle.loads(pickle.dumps(ChatTemplate.from_file(tmp_path)))
     assert (chat.reasoning.name, chat.tool_style.name) == (NAME, NAME)
-    config["response_template"] = CASES["Cohere"][0]
+    config["response_template"] = SPECS["Cohere"]
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
     chat = ChatTemplate.from_file(tmp_path)
     assert (chat.reasoning, chat.tool_style) == ("cohere", "cohere")
@@ -246,18 +168,7 @@ def test_trls_templates_select_the_style_of_their_calls(data, name):
     assert (reasoning and reasoning.name, tools and tools.name) == TRL[name]
 
 
-@pytest.mark.parametrize(
-    ("template_name", "response", "thinking", "calls"),
-    [
-        ("trl_glm4moe", "glm4moe_template", "think", "glm"),
-        ("trl_qwen3_6", "qwen3_5_template", "think", "qwen3-coder"),
-        ("trl_nemotron_3_super", "nemotron_3_template", "think", "qwen3-coder"),
-        ("trl_gemma4_v5", "gemma4_template", "gemma4", "gemma4"),
-        ("trl_gptoss_training", "gptoss_template", "harmony", "harmony"),
-        ("trl_lfm2_2_5_v2", "lfm2_2_5_template", "think", "lfm2"),
-        ("trl_qwen3_instruct_2507", "qwen3_template", "think", "hermes"),
-    ],
-)
+@pytest.mark.parametrize(("template_name", "response", "thinking", "calls"), CASES["pairs"])
 def test_a_chat_template_and_its_response_template_agree(data, template_name, response, thinking, calls):
     source = data(f"fidelity-4/templates/{template_name}.jinja").read_text()
     spec = json.loads(data("fidelity-4/response-templates/trl-1.16.json").read_text())[response]

@@ -7,6 +7,7 @@ import random
 
 import numpy as np
 import pytest
+from full_run import share
 from tokenizers import Tokenizer
 
 from tokenweir.encode._core import HuggingFaceUnigram, json_numbers
@@ -21,9 +22,9 @@ def model_file(literals, pieces):
 
 def test_scores_are_read_as_the_library_reads_them():
     pick = random.Random(9)
-    literals = [repr(-pick.uniform(0, 20)) for _ in range(5_000)]
-    literals += [repr(float(np.float32(-pick.uniform(0, 20)))) for _ in range(5_000)]
-    for _ in range(5_000):
+    literals = [repr(-pick.uniform(0, 20)) for _ in range(share(30_000))]
+    literals += [repr(float(np.float32(-pick.uniform(0, 20)))) for _ in range(share(30_000))]
+    for _ in range(share(30_000)):
         whole = str(pick.randint(-(10 ** pick.randint(1, 25)), 10 ** pick.randint(1, 25)))
         decimals = pick.choice(["", ".0", f".{pick.randint(0, 10 ** pick.randint(1, 30))}"])
         literals.append(whole + decimals + pick.choice(["", "e-5", "E+3", "e-300", "e012", "e-330"]))
@@ -54,7 +55,7 @@ def test_ties_depend_on_how_scores_are_read():
     pick = random.Random(2)
     texts = ["".join(pick.choices("abcd", k=12)) for _ in range(50)]
     changed = 0
-    for _ in range(100):
+    for _ in range(share(600)):
         pieces = ["<unk>", *"abcd", *sorted({"".join(pick.choices("abcd", k=pick.randint(2, 4))) for _ in range(15)})]
         single = [repr(float(np.float32(-pick.uniform(0, 20)))) for _ in range(2)]
         literals = [pick.choice(single) for _ in pieces]

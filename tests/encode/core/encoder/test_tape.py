@@ -6,6 +6,7 @@ import gc
 import random
 
 import pytest
+from full_run import share
 from hypothesis import given
 from hypothesis import strategies as st
 from real_tokenizers import real_tokenizer
@@ -210,7 +211,7 @@ def agreement(one, other) -> int:
 def test_what_two_tapes_have_in_common():
     tokenizer = Tokenizer.default()
     encoder, tokens = core_of(tokenizer).encoder, [token.content for token in tokenizer.added_tokens]
-    for seed in range(200):
+    for seed in range(share(1200)):
         pick = random.Random(seed)
         texts = [drawn(pick, tokens, pick.choice((3, 200)))]
         texts += [edited(pick, texts[0], tokens), edited(pick, texts[0], tokens)]

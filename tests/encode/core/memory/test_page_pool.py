@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 
 import numpy as np
 import pytest
+from in_threads import in_threads
 
 from tokenweir.encode._core import kept_bytes
 from tokenweir.encode.tokenizer import Tokenizer
@@ -62,16 +62,12 @@ def test_threads_share_what_is_kept(tok):
     expected = tok.encode_batch(TEXTS).ids.copy()
     wrong = []
 
-    def work():
+    def work(number):
         for _ in range(5):
             if not np.array_equal(tok.encode_batch(TEXTS, threads=2).ids, expected):
-                wrong.append(threading.get_ident())
+                wrong.append(number)
 
-    workers = [threading.Thread(target=work) for _ in range(4)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    in_threads(work, range(4))
     assert not wrong and kept_bytes() <= MOST
 
 

@@ -87,7 +87,7 @@ def test_random_models(seed):
 def test_guarded_text_is_that_of_a_model_whose_control_pieces_never_match():
     pick = random.Random(9)
     guarding = 0
-    for _ in range(300):
+    for _ in range(share(1800)):
         letters = pick.sample(LETTERS[:-1], pick.randint(1, 6))
         pieces, byte_fallback = random_model(pick, letters)
         control = pick.sample([i for i, piece in enumerate(pieces) if piece[2] != BYTE], 2)
@@ -100,7 +100,7 @@ def test_guarded_text_is_that_of_a_model_whose_control_pieces_never_match():
             assert model.encode(text, guarded=True)[0] == expected
             assert cut(model, text, guarded=True) == expected
             guarding += expected != model.encode(text)[0]
-    assert guarding > 500
+    assert guarding > share(3000)
 
 
 @pytest.mark.parametrize("scores", [lambda pick: -100 * pick.random(), lambda pick: float(pick.randint(-2, 0))])
@@ -153,7 +153,7 @@ def encoder(model, size):
 def test_an_encoder_agrees_with_its_model():
     """With offsets, which rules out cuts, and without."""
     pick = random.Random(13)
-    for _ in range(100):
+    for _ in range(share(600)):
         letters = pick.sample(LETTERS, pick.randint(1, 6))
         pieces, byte_fallback = random_model(pick, letters)
         model = ours(pieces, byte_fallback)

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import pytest
 from case_tables import cases
+from full_run import share
 from tokenizers import models
 
 from tokenweir.encode import _core
@@ -60,7 +61,7 @@ def vocabularies(count, seed):
 
 def test_random_vocabularies():
     found = unknown = 0
-    for pick, vocab, prefix, most in vocabularies(2000, "random"):
+    for pick, vocab, prefix, most in vocabularies(share(9000), "random"):
         ours, theirs = both(vocab, prefix=prefix, most=most)
         for _ in range(8):
             parts = list(vocab) if pick.random() < 0.6 else LETTERS
@@ -68,7 +69,7 @@ def test_random_vocabularies():
             ids = check(ours, theirs, text)
             found += len(ids) > 1
             unknown += ids == [vocab["[UNK]"]]
-    assert found > 500 and unknown > 1500
+    assert found > share(2000) and unknown > share(6000)
 
 
 def test_berts_words(data):
@@ -77,13 +78,13 @@ def test_berts_words(data):
     tokens = list(vocab)
     pick = random.Random("bert")
     several = 0
-    for _ in range(4000):
+    for _ in range(share(18_000)):
         text = "".join(pick.choice(tokens).removeprefix("##") for _ in range(pick.randint(1, 4)))
         if pick.random() < 0.3:
             at = pick.randrange(len(text) + 1)
             text = text[:at] + pick.choice(LETTERS) + text[at:]
         several += len(check(ours, theirs, text)) > 2
-    assert several > 1000
+    assert several > share(4500)
 
 
 def test_a_word_of_the_longest_length_and_one_more():
@@ -113,7 +114,7 @@ def test_control_tokens_are_not_made_of_guarded_text():
 
 
 def test_guarded_text_has_the_ids_of_a_vocabulary_without_control_tokens():
-    for pick, vocab, prefix, most in vocabularies(400, "guarded"):
+    for pick, vocab, prefix, most in vocabularies(share(2400), "guarded"):
         control = pick.sample(sorted(set(vocab.values())), min(3, len(set(vocab.values()))))
         unknown = vocab["[UNK]"]
         ours = _core.WordPiece(vocab, "[UNK]", prefix, most, control)

@@ -10,12 +10,11 @@ import runpy
 from pathlib import Path
 
 import pytest
+from byte_offsets import ours, theirs
 from case_tables import cases
 from full_run import FULL, share
-from hypothesis import given
-from hypothesis import strategies as st
 from sentencepiece_files import charsmap, charsmap_of, train
-from tokenizers import Tokenizer, models, normalizers
+from tokenizers import normalizers
 from unicode_scalars import SWEPT
 
 from tokenweir.encode import _core
@@ -32,23 +31,21 @@ CHANGING = CASES["changing"]
 
 
 def pair(rules):
-    """Ours and HuggingFace's: text to (text, offsets)."""
-    ours = _core.Normalizer([_core.Precompiled(rules)])
-    theirs = normalizers.Precompiled(rules)
-    # A tokenizer whose tokens are single bytes, so that its offsets are those of the normalizer.
-    vocab = {f"<0x{byte:02X}>": byte for byte in range(256)}
-    tokenizer = Tokenizer(models.BPE(vocab=vocab, merges=[], byte_fallback=True))
-    tokenizer.normalizer = theirs
+    """Ours and HuggingFace's: a text to its normalized one, by both with the same offsets."""
+    core, library = _core.Normalizer([_core.Precompiled(rules)]), normalizers.Precompiled(rules)
 
     def check(text):
-        normal, origin = ours.normalize_with_origin(text)
-        encoding = tokenizer.encode(text, add_special_tokens=False)
-        wanted = [offsets for byte, offsets in zip(encoding.ids, encoding.offsets, strict=True) if byte & 0xC0 != 0x80]
-        assert normal == ours.normalize(text) == theirs.normalize_str(text), ascii(text)
-        assert [tuple(offsets) for offsets in origin.tolist()] == wanted, ascii(text)
-        return normal
+        found = ours(core, text)
+        assert found == theirs(library, text), ascii(text)
+        return found[0]
 
     return check
+
+
+def check_text(rules, text):
+    """Compare a text alone, which may be long."""
+    normal = _core.Normalizer([_core.Precompiled(rules)]).normalize(text)
+    assert normal == normalizers.Precompiled(rules).normalize_str(text)
 
 
 @pytest.fixture(scope="module")
@@ -96,11 +93,8 @@ def test_the_tables_are_those_of_unicode_17(members):
 
 
 def test_every_character_beside_others(any_byte):
-    ours = _core.Normalizer([_core.Precompiled(any_byte)])
-    theirs = normalizers.Precompiled(any_byte)
     for before, after in [("\u0600", "\u1161\u0301"), ("\u0915\u094d", "\u0301")]:
-        text = "\n".join(before + c + after for c in SWEPT)
-        assert ours.normalize(text) == theirs.normalize_str(text)
+        check_text(any_byte, "\n".join(before + c + after for c in SWEPT))
 
 
 def test_random_clusters(any_byte, members):
@@ -172,10 +166,7 @@ def test_random_rules():
 
 
 def test_every_character(nmt_nfkc):
-    ours = _core.Normalizer([_core.Precompiled(nmt_nfkc)])
-    theirs = normalizers.Precompiled(nmt_nfkc)
-    text = "x".join(SWEPT)
-    assert ours.normalize(text) == theirs.normalize_str(text)
+    check_text(nmt_nfkc, "x".join(SWEPT))
 
 
 @pytest.mark.parametrize(
@@ -198,9 +189,7 @@ def test_examples(nmt_nfkc, text, normal):
 
 @pytest.mark.parametrize("unit", ["a", " ", "\u0301", "ﬁ", "①", "日", "a\u0301", "\u0915\u094d", "👨\u200d", "\x07"])
 def test_long_runs(nmt_nfkc, unit):
-    ours = _core.Normalizer([_core.Precompiled(nmt_nfkc)])
-    text = unit * 30_000
-    assert ours.normalize(text) == normalizers.Precompiled(nmt_nfkc).normalize_str(text)
+    check_text(nmt_nfkc, unit * 30_000)
 
 
 def test_the_spec_has_it_in_base64():
@@ -209,8 +198,3 @@ def test_the_spec_has_it_in_base64():
     for wrong in ("", "????", "é", rules[:-1]):
         with pytest.raises(TokenizerFileError, match=r"^(normalizer: )?precompiled_charsmap: "):
             normalizer_core(Precompiled(wrong))
-
-
-@given(text=st.text(st.sampled_from([*"".join(JOINING + CHANGING)]) | st.characters(exclude_categories=["Cs"])))
-def test_any_text(nmt_nfkc, text):
-    pair(nmt_nfkc)(text)

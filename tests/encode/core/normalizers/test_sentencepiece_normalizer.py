@@ -8,8 +8,7 @@ import struct
 import pytest
 import sentencepiece
 from case_tables import cases
-from hypothesis import given
-from hypothesis import strategies as st
+from full_run import share
 from sentencepiece_files import USER, USER_DEFINED, charsmap, edited, piece, small_model, train
 
 from tokenweir.encode import _core
@@ -76,20 +75,11 @@ def random_text(pick):
     return "".join(pick.choices(PARTS, k=pick.randint(0, 12)))
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_random_text(name):
-    ours, theirs = pair(MODELS[name]())
+@pytest.mark.parametrize("name", [*MODELS, *REAL])
+def test_random_text(data, name):
+    ours, theirs = pair(MODELS[name]() if name in MODELS else data(f"tokenizers/{name}").read_bytes())
     pick = random.Random(name)
-    for _ in range(1500):
-        text = random_text(pick)
-        assert ours(text) == theirs(text), ascii(text)
-
-
-@pytest.mark.parametrize("path", REAL)
-def test_random_text_and_real_models(data, path):
-    ours, theirs = pair(data(f"tokenizers/{path}").read_bytes())
-    pick = random.Random(path)
-    for _ in range(1500):
+    for _ in range(share(6000)):
         text = random_text(pick)
         assert ours(text) == theirs(text), ascii(text)
 
@@ -149,18 +139,7 @@ def test_rules_may_take_a_part_of_a_character():
     assert normalize("é") == "▁x\ufffd"
 
 
-@pytest.mark.parametrize(
-    ("text", "normal", "starts"),
-    [
-        ("", "", []),
-        ("   ", "", []),
-        ("  a  b  ", "▁a▁b", [2, 2, 3, 5, 6]),
-        ("㌀x", "▁アパートx", [0, 0, 0, 0, 0, 1, 2]),
-        ("カ\u3099", "▁ガ", [0, 0, 2]),
-        ("a\x07", "▁a", [0, 0, 2]),
-        ("▁a▁", "▁a", [1, 1, 2]),  # there is a rule that makes U+2581 a space
-    ],
-)
+@pytest.mark.parametrize(("text", "normal", "starts"), CASES["where_characters_come_from"])
 def test_where_characters_come_from(text, normal, starts):
     ours, theirs = pair(train(normalization_rule_name="nmt_nfkc"))
     assert ours(text) == theirs(text) == (normal, starts)
@@ -208,14 +187,3 @@ def long_chain(length):
     units[bases[-1]] = 1 << 31
     trie = struct.pack(f"<{len(units)}I", *units)
     return struct.pack("<I", len(trie)) + trie + b"x\0"
-
-
-@pytest.fixture(scope="module")
-def nmt_nfkc():
-    return pair(train())
-
-
-@given(text=st.text(st.sampled_from([c for part in PARTS for c in part]) | st.characters(exclude_categories=["Cs"])))
-def test_any_text(nmt_nfkc, text):
-    ours, theirs = nmt_nfkc
-    assert ours(text) == theirs(text)

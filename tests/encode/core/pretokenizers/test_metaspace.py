@@ -7,14 +7,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-import tokenizers
-from tokenizers import models, normalizers, pre_tokenizers
 
-from tokenweir.encode import _core
-from tokenweir.encode.components.decoders import decoding
 from tokenweir.encode.components.pre_tokenize import pre_tokenizer_core
 from tokenweir.encode.errors import TokenizerFileError
-from tokenweir.encode.spec import Metaspace, RankBPE
+from tokenweir.encode.spec import Metaspace
 
 cases = SimpleNamespace(**runpy.run_path(str(Path(__file__).parents[2] / "components" / "pre_tokenizers.py")))
 
@@ -78,49 +74,20 @@ def test_the_replacement_is_one_character(replacement):
         pre_tokenizer_core(Metaspace(replacement=replacement), takes_bytes=False)
 
 
-class Bytes:
-    """An encoder of bytes, by which the text that a model gets can be read off; `<x>` is an added token."""
-
-    def __init__(self, scheme, form):
-        vocabulary = _core.Vocabulary.ranks({bytes([byte]): byte for byte in range(256)})
-        self._encoder = _core.Encoder(
-            _core.Normalizer([_core.NormalizerStep.normal_form("NFC")] if form else []),
-            pre_tokenizer_core(Metaspace(prepend_scheme=scheme), takes_bytes=False).core,
-            _core.Bpe.ranks(vocabulary, True, []),
-            _core.AddedTokens([("<x>", 256, False, False, False)], []),
-            _core.AddedTokens([("<n>", 257, False, False, False)], []),
-            _core.AddedTokens([], []),
-            _core.TokenBytes(
-                vocabulary,
-                [(256, "<x>", True), (257, "<n>", False)],
-                258,
-                *decoding(None, RankBPE({})),
-            ),
-        )
-
-    def __call__(self, text):
-        ids, spans, *_ = self._encoder.encode_with_offsets(text, True, [])
-        assert self._encoder.encode(text, True, [], [], []) == ids
-        return list(zip(ids, map(tuple, spans.tolist()), strict=True))
-
-
 @pytest.mark.parametrize(
     "text", ["a", " a", "<x>a", "a<x>a", "<n>a b", "a<n> a", "e\u0301 a", "<x>e\u0301<n>a", "\u212b b"]
 )
 @pytest.mark.parametrize("form", [False, True])
 @pytest.mark.parametrize("scheme", ["always", "first", "never"])
-def test_whole_texts(scheme, form, text):
-    letters = sorted({*f"{MARK} abe\u0301\u00e9\u212b\u00c5\u0301"})
-    reference = tokenizers.Tokenizer(models.BPE({letter: i for i, letter in enumerate(letters)}, []))
-    if form:
-        reference.normalizer = normalizers.NFC()
-    reference.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme=scheme)
-    reference.add_tokens(
-        [tokenizers.AddedToken("<x>", normalized=False), tokenizers.AddedToken("<n>", normalized=True)]
+def test_whole_texts(both, scheme, form, text):
+    """Beside added tokens, and after a normalizer."""
+    ours, theirs = both(
+        vocab={letter: 300 + i for i, letter in enumerate(f"{MARK} \u0301\u212b")},
+        normalizer={"type": "NFC"} if form else None,
+        pre_tokenizer=metaspace(scheme),
+        decoder=None,
+        added=[{"content": "<x>"}, {"content": "<n>", "normalized": True}],
     )
-    encoding = reference.encode(text)
-    expected = []
-    for token, span in zip(encoding.tokens, encoding.offsets, strict=True):
-        ids = {"<x>": [256], "<n>": [257]}.get(token, list(token.encode()))
-        expected += [(token_id, span) for token_id in ids]
-    assert Bytes(scheme, form)(text) == expected
+    found, expected = ours.encode_with_offsets(text), theirs.encode(text)
+    assert (found.ids, found.offsets) == (expected.ids, expected.offsets)
+    assert ours.encode(text) == expected.ids

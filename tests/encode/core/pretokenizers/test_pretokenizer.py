@@ -13,11 +13,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from case_tables import cases
+from full_run import share
 
 from tokenweir.encode import _core
 from tokenweir.encode.errors import TokenizerFileError
 from tokenweir.encode.pattern import compile_pattern
 from tokenweir.encode.reference import find_pieces
+
+CASES = cases(__file__)
 
 FAMILIES = json.loads((Path(__file__).parents[2] / "pattern" / "patterns.json").read_text())
 DEEPSEEK_V3 = ["DeepSeek-V3, first", "DeepSeek-V3, second", "DeepSeek-V3, third"]
@@ -43,6 +47,13 @@ def expected(automata, text, start=0):
         return [[start, start + len(text)]]
     pieces = find_pieces(automata[0], text)
     return [span for b, e, _ in pieces for span in expected(automata[1:], text[b:e], start + b)]
+
+
+def check(automata, texts):
+    """Compare the core's pieces of texts with those of the plain walks."""
+    core = core_of(*automata)
+    for text in texts:
+        assert core.split(text).tolist() == expected(automata, text), text
 
 
 def representatives(automaton):
@@ -72,50 +83,27 @@ def texts_with_runs(letters, seed, count):
 @pytest.mark.parametrize("name", FAMILIES)
 def test_every_pattern(name):
     automaton = automaton_of(name)
-    core, letters = core_of(automaton), representatives(automaton)
-    for text in itertools.chain(short_texts(letters, 1500), texts_with_runs(letters + list("aZ9 -"), name, 400)):
-        assert core.split(text).tolist() == expected([automaton], text), text
+    letters = representatives(automaton)
+    check([automaton], short_texts(letters, share(9000)))
+    check([automaton], texts_with_runs(letters + list("aZ9 -"), name, share(2400)))
 
 
-@pytest.mark.parametrize(
-    "pattern",
-    [
-        "[a-z]+(?=[a-z])",  # a match ends before every letter of a run, and not before what follows it
-        "[a-z][a-z]+(?=[a-z])",  # ... where a gap has been seen before
-        "[a-z0-9]+(?=[0-9])",  # a state that stays where it is on letters and on digits, but in two ways
-        "[^0-9]+(?=[^0-9])|[0-9]+?",
-        r"[\x00-\x7f]+(?!\S)|[^ ]",
-    ],
-)
+@pytest.mark.parametrize("pattern", CASES["runs_that_a_match_ends_in"])
 def test_runs_that_a_match_ends_in(pattern):
     automaton = compile_pattern(pattern, "oniguruma")
-    core = core_of(automaton)
-    for text in itertools.chain(short_texts("ab1 \x00é", 2000), texts_with_runs("aaab1 \x00é", 0, 1000)):
-        assert core.split(text).tolist() == expected([automaton], text), text
+    check([automaton], short_texts("ab1 \x00é", share(12_000)))
+    check([automaton], texts_with_runs("aaab1 \x00é", 0, share(6000)))
 
 
 @pytest.mark.parametrize("name", ["GPT-2", "cl100k_base", "o200k_base", "DeepSeek-V3, third", "BLOOM"])
-def test_every_ascii_character_after_and_within_a_run(name):
-    automaton = automaton_of(name)
-    core = core_of(automaton)
-    for run, c, before in itertools.product("aA1 -", ASCII, (0, 15, 16)):
-        text = run * (16 + before) + c + run * 20 + "é"
-        assert core.split(text).tolist() == expected([automaton], text), text
-
-
-@pytest.mark.parametrize("name", ["GPT-2", "cl100k_base", "o200k_base", "DeepSeek-V3, third", "BLOOM"])
-def test_long_runs_of_every_ascii_character(name):
-    """After many steps a run of any state is skipped; it may begin anywhere, and anything may end it."""
-    automaton = automaton_of(name)
-    core = core_of(automaton)
+def test_runs_and_every_ascii_character(name):
+    """After many steps a run of any state is skipped; it may begin anywhere, and anything may be within it or end it."""
+    texts = [run * (16 + n) + c + run * 20 + "é" for run, c, n in itertools.product("aA1 -", ASCII, (0, 15, 16))]
     rng = random.Random(name)
     for character in ASCII:
-        for before, after in [
-            ("", ""),
-            *(rng.choices(["a", "ab1 ", " ", "\n", "!", "é", "漢"], k=2) for _ in range(8)),
-        ]:
-            text = before + character * rng.choice((31, 32, 33, 48, 63, 100)) + after
-            assert core.split(text).tolist() == expected([automaton], text), text
+        ends = [("", ""), *(rng.choices(["a", "ab1 ", " ", "\n", "!", "é", "漢"], k=2) for _ in range(8))]
+        texts += [a + character * rng.choice((31, 32, 33, 48, 63, 100)) + b for a, b in ends]
+    check([automaton_of(name)], texts)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +113,7 @@ def test_gaps_are_joined_or_dropped(name):
     automaton = automaton_of(name)
     keeping, dropping = core_of(automaton), _core.PreTokenizer([cut(automaton, "Removed", True)])
     letters = [*representatives(automaton), "\u200b", "\x01"]
-    for text in itertools.chain(short_texts(letters, 1500), texts_with_runs(letters, name, 300)):
+    for text in itertools.chain(short_texts(letters, share(9000)), texts_with_runs(letters, name, share(1800))):
         assert keeping.split(text).tolist() == [[b, e] for b, e, _ in find_pieces(automaton, text)], text
         assert dropping.split(text).tolist() == [
             [b, e] for b, e, is_gap in find_pieces(automaton, text) if not is_gap
@@ -135,12 +123,10 @@ def test_gaps_are_joined_or_dropped(name):
 @pytest.mark.parametrize("names", [DEEPSEEK_V3, [f"DeepSeek-LLM, {name}" for name in DEEPSEEK_LLM]])
 def test_patterns_in_a_row(names):
     automata = [automaton_of(name) for name in names]
-    core = core_of(*automata)
     letters = sorted({c for automaton in automata for c in representatives(automaton)} | {*"a1 .", "\u200b", "\u200d"})
     pick = random.Random(0)
-    mixed = ("".join(pick.choices(letters, k=pick.randint(1, 12))) for _ in range(1500))
-    for text in itertools.chain(short_texts(letters, 1500), texts_with_runs(letters, 0, 500), mixed):
-        assert core.split(text).tolist() == expected(automata, text), text
+    mixed = ("".join(pick.choices(letters, k=pick.randint(1, 12))) for _ in range(share(9000)))
+    check(automata, itertools.chain(short_texts(letters, share(9000)), texts_with_runs(letters, 0, share(3000)), mixed))
 
 
 def test_no_pattern_is_one_piece():
