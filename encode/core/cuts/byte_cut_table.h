@@ -12,18 +12,23 @@ struct ByteCutTable {
   const uint16_t* right_class;  // and on the right
   const uint64_t* joined;       // a bit for each pair of classes
   uint64_t n_right_classes;
-  const uint64_t* pairs;  // a Bloom filter of the pairs of whole characters inside tokens
-  uint64_t pairs_shift;
+  const uint64_t* pairs;  // a Bloom filter of the pairs of whole characters inside tokens, with two bits in one word
+  uint64_t pairs_shift;   // the top bits of a hash select the word
 
   TW_FN static uint64_t hash(uint32_t left, uint32_t right) { return mix(uint64_t{left} << 21 | right); }
+
+  // The bits of a pair in its word.
+  TW_FN static uint64_t bits(uint64_t hash, uint64_t shift) {
+    return uint64_t{1} << (hash >> (shift - 6) & 63) | uint64_t{1} << (hash >> (shift - 12) & 63);
+  }
 
   // Whether no token joins two adjacent characters.
   TW_FN bool may_cut(uint32_t left, uint32_t right) const {
     if ((left | right) < 0x80 || (left | right) >= kCharacters) return false;
-    const uint64_t bit = left_class[left] * n_right_classes + right_class[right],
-                   pair = hash(left, right) >> pairs_shift;
-    return !((joined[bit / 64] >> bit % 64 | pairs[pair / 64] >> pair % 64) &
-             1);  // both look-ups at once, without a branch
+    const uint64_t bit = left_class[left] * n_right_classes + right_class[right], pair = hash(left, right),
+                   word = pairs[pair >> pairs_shift],
+                   in_token = word >> (pair >> (pairs_shift - 6) & 63) & word >> (pair >> (pairs_shift - 12) & 63);
+    return !((joined[bit / 64] >> bit % 64 | in_token) & 1);  // both look-ups at once, without a branch
   }
 };
 

@@ -28,11 +28,6 @@ class ByteCuts {
  public:
   static constexpr uint32_t kCharacters = ByteCutTable::kCharacters;
 
-  ByteCuts() = default;
-
-  // Makes room for about `tokens` tokens.
-  explicit ByteCuts(size_t tokens) : pairs_(slot_bits(tokens) + 3) {}
-
   // Records the pairs of characters inside a token that merging may make. Its bytes must stay valid until `finish`.
   void add_token(std::string_view token) {
     const auto *p = reinterpret_cast<const uint8_t*>(token.data()), *end = p + token.size();
@@ -47,7 +42,7 @@ class ByteCuts {
       const Side side{{reinterpret_cast<const char*>(at), length},
                       length == utf8_length(*at) ? utf8_decode(at, bytes) : kNone};
       if (before.character != kNone && side.character != kNone)
-        pairs_.insert(ByteCutTable::hash(before.character, side.character));
+        whole_pairs_.push_back(ByteCutTable::hash(before.character, side.character));
       else if (!before.bytes.empty())
         partial_pairs_.emplace_back(before, side);
       before = side;
@@ -78,6 +73,14 @@ class ByteCuts {
           if (++work > kMostPairs) return false;
         }
     partial_pairs_ = {};
+    std::sort(whole_pairs_.begin(), whole_pairs_.end());
+    const auto last = std::unique(whole_pairs_.begin(), whole_pairs_.end());
+    const int bits = bits_of(static_cast<size_t>(last - whole_pairs_.begin()) * kBitsOfPair / 64);
+    pairs_ = {size_t{1} << bits, uint64_t{0}};
+    pairs_shift_ = 64 - static_cast<uint64_t>(bits);
+    std::for_each(whole_pairs_.begin(), last,
+                  [this](uint64_t hash) { pairs_[hash >> pairs_shift_] |= ByteCutTable::bits(hash, pairs_shift_); });
+    whole_pairs_ = {};
     return true;
   }
 
@@ -85,20 +88,21 @@ class ByteCuts {
   bool may_cut(uint32_t left, uint32_t right) const { return view().may_cut(left, right); }
 
   ByteCutTable view() const {
-    return {left_classes_.data(), right_classes_.data(), joined_.data(),
-            n_right_classes_,     pairs_.words().data(), pairs_.shift()};
+    return {left_classes_.data(), right_classes_.data(), joined_.data(), n_right_classes_, pairs_.data(), pairs_shift_};
   }
   const SharedArray<uint16_t>& left_classes() const { return left_classes_; }
   const SharedArray<uint16_t>& right_classes() const { return right_classes_; }
   const SharedArray<uint64_t>& joined() const { return joined_; }
-  const SharedArray<uint64_t>& pairs() const { return pairs_.words(); }
+  const SharedArray<uint64_t>& pairs() const { return pairs_; }
 
   template <class Visit>
   void fields(Visit& visit) {
-    visit(pairs_, left_classes_, right_classes_, joined_, n_right_classes_);
+    visit(pairs_, pairs_shift_, left_classes_, right_classes_, joined_, n_right_classes_);
   }
 
  private:
+  // Bits of the filter for each pair: at most .4 % of the cuts are missed, and the filter stays in the cache.
+  static constexpr size_t kBitsOfPair = 32;
   static constexpr size_t kMostPairs = size_t{1} << 24;  // of classes; real vocabularies need a hundredth
 
   // The bytes of a token on one side of a place: a character, or a part of one.
@@ -172,7 +176,9 @@ class ByteCuts {
     size_t count_ = 1;
   };
 
-  Filter pairs_;
+  SharedArray<uint64_t> pairs_;  // a Bloom filter of the pairs of whole characters
+  uint64_t pairs_shift_ = 63;
+  std::vector<uint64_t> whole_pairs_;  // the hashes of the pairs of whole characters; empty after `finish`
   std::vector<std::pair<Side, Side>>
       partial_pairs_;  // at least one side is a part of a character; empty after `finish`
   SharedArray<uint16_t> left_classes_,

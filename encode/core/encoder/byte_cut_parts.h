@@ -1,9 +1,9 @@
-// A piece of byte-level BPE that begins beyond ASCII, encoded part by part between its cuts (cuts/byte_cuts.h). Most
+// Pieces of byte-level BPE that begin beyond ASCII, encoded part by part between their cuts (cuts/byte_cuts.h). Most
 // parts of a run of Chinese are one character, whose ids are precomputed.
 //
-// Parts are handled in blocks, in loops without branches that text decides: where a part ends, and whether it is one
-// character, is as good as random. A part that no table has leaves a gap in the ids. Gaps are merged in batches, and
-// their ids inserted afterwards.
+// Parts are handled in blocks, and a block has the parts of many pieces: each step of a block prefetches what the next
+// one reads, so that the cache misses of all its parts overlap. The loops have no branches that text decides: where a
+// part ends, and whether it is one character, is as good as random.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,8 @@ inline bool is_mergeable(const Model& model, const WordTable& words, uint32_t to
 
 class ByteCutParts {
  public:
-  // `cuts` and `words` are the model's tables; null if pieces are not cut, as in guarded text.
+  // `cuts` and `words` are the model's tables; null if pieces are not cut, as in guarded text. Ids are appended to
+  // `ids`.
   ByteCutParts(const Model& model, const ByteCuts* cuts, const WordTable* words, PieceCaches& caches,
                ModelScratch& scratch, IdBuffer& ids)
       : model_(model),
@@ -52,182 +53,168 @@ class ByteCutParts {
     return last + utf8_length(*last) == end;
   }
 
-  // Appends the ids of a piece that `may_cut` accepts, and caches them; both are complete after `fill_gaps`. `readable`:
-  // 16 bytes may be read from each byte of the piece.
-  void encode(const PieceCaches::Entry& piece, bool readable) {
-    begin_ = ids_.size();
-    gaps_before_ = n_gaps_;
+  // Adds a piece that `may_cut` accepts. `found` receives its ids, at the latest by `flush`. `readable`: 16 bytes may be
+  // read from each byte of the piece.
+  void add(const uint8_t* p, size_t bytes, bool readable, IdRange& found) {
+    constexpr size_t kUsualBytes = 3;  // of a character
+    if (n_ + bytes / kUsualBytes >= kParts || readable != readable_) flush();
+    readable_ = readable;
     const ByteCutTable cuts = cuts_->view();
-    const uint8_t *at = piece.p, *const end = at + piece.n;
-    starts_[0] = at;
+    const uint8_t *at = p, *const end = p + bytes;
     uint32_t length, before = utf8_decode(at, length);
-    lone_ids_[0] = characters_->lone(before);
-    for (at += length;;) {
-      size_t n = 0;  // parts that end in this block
-      for (size_t i = 0; i < kBlock && at < end; i++, at += length) {
+    starts_[n_] = at;
+    lone_ids_[n_] = characters_->lone(before);
+    bool is_cut = false;
+    for (at += length; at < end;) {
+      if (n_ + 1 == kParts) write_beginning();
+      const size_t room = kParts - 1 - n_;
+      size_t n = n_;
+      for (size_t i = 0; i < room && at < end; i++, at += length) {
         const uint32_t c = utf8_decode(at, length);
         const bool cut = cuts.may_cut(before, c);
         lone_ids_[n] &= 0 - uint64_t{cut};
-        starts_[n + 1] = at;  // without a cut, the next character overwrites both
+        starts_[n + 1] = ends_[n] = at;  // without a cut, the next character overwrites these
         lone_ids_[n + 1] = characters_->lone(c);
         n += cut;
         before = c;
       }
-      if (at == end) {
-        if (const uint32_t token = whole_token(piece, starts_[n]); token != kNone) {
-          ids_.push(token);
-          return caches_.insert(piece, ids_.data() + begin_, 1);
-        }
-        starts_[++n] = end;
-      }
-      write(n, readable);
-      if (at == end) break;
-      starts_[0] = starts_[n];
-      lone_ids_[0] = lone_ids_[n];
+      is_cut |= n > n_;
+      n_ = n;
     }
-    if (n_gaps_ > gaps_before_)
-      open_[n_open_++] = {piece, begin_, ids_.size(), gaps_before_, n_gaps_};
-    else
-      caches_.insert(piece, ids_.data() + begin_, ids_.size() - begin_);
+    ends_[n_] = end;
+    if (ignore_merges_ && bytes > WordKey::kMaxBytes && !is_cut)  // no token has a cut inside
+      if (const uint32_t token = model_.token(p, bytes); token != kNone)
+        lone_ids_[n_] = PremergedChars::pack(&token, 1);
+    pieces_[n_pieces_++] = {++n_, &found};
+    if (begun_) flush();
   }
 
-  // Merges the parts that have left gaps, inserts their ids, and caches the pieces that are complete then.
-  void fill_gaps() {
-    if (n_gaps_ == 0) return;
-    size_t ends[kGaps + 1];  // of each part's ids in `inserted_`
-    merge_gaps(ends);
-    ids_.room(inserted_.size());
-    size_t end = ids_.size();
-    for (size_t k = n_gaps_; k-- > 0; end = gaps_[k].at) {  // backwards, so that each id moves once
-      int32_t* const at = ids_.data() + gaps_[k].at;
-      std::copy_backward(at, ids_.data() + end, ids_.data() + end + ends[k + 1]);
-      std::copy(inserted_.data() + ends[k], inserted_.data() + ends[k + 1], at + ends[k]);
+  // Encodes the parts of the pieces that were added.
+  void flush() {
+    if (n_ == 0) return;
+    encode_parts();
+    size_t begin = begun_ ? begin_ : ids_.size(), i = 0;
+    for (size_t k = 0; k < n_pieces_; k++) {
+      for (; i < pieces_[k].until; i++) append(i);
+      *pieces_[k].found = {begin, ids_.size() - begin};
+      begin = ids_.size();
     }
-    ids_.advance(inserted_.size());
-    for (size_t i = 0; i < n_open_; i++) {
-      const OpenPiece& open = open_[i];
-      const size_t first = open.begin + ends[open.gaps_before];
-      caches_.insert(open.piece, ids_.data() + first, open.end + ends[open.gaps_until] - first);
-    }
-    begin_ += ends[gaps_before_];
-    gaps_before_ = n_open_ = n_gaps_ = 0;
+    n_ = n_pieces_ = 0;
+    begun_ = false;
   }
 
  private:
-  static constexpr size_t kBlock = 32;  // characters
-  static constexpr size_t kGaps = 64;   // more than a block can leave
+  static constexpr size_t kParts = 256;          // of a block
+  static constexpr uint32_t kLong = 0xFFFFFFFF;  // instead of a number of ids: a part's ids are in `long_ids_`
 
-  // A part whose ids are still to be merged; they belong before the id at index `at`.
-  struct Gap {
-    size_t at;
-    const uint8_t* p;
-    WordKey key;
+  // A piece that ends in the block.
+  struct Piece {
+    size_t until;  // the number of parts of the block up to its end
+    IdRange* found;
   };
 
-  // A piece with gaps: its ids so far, and the gaps before its first and its last one.
-  struct OpenPiece {
-    PieceCaches::Entry piece;
-    size_t begin, end, gaps_before, gaps_until;
-  };
-
-  // Returns the token that a piece is without merging, if its last part begins at `last`; else kNone. No token has a cut
-  // inside.
-  uint32_t whole_token(const PieceCaches::Entry& piece, const uint8_t* last) const {
-    return ignore_merges_ && last == piece.p ? model_.token(piece.p, piece.n) : kNone;
+  // Makes room in a block that is full of the parts of one piece.
+  void write_beginning() {
+    if (n_pieces_ > 0) {  // which lie before it
+      const size_t first = pieces_[n_pieces_ - 1].until, n = n_ - first + 1;
+      n_ = first;
+      flush();
+      std::copy_n(starts_ + first, n, starts_);
+      std::copy_n(ends_ + first, n, ends_);
+      std::copy_n(lone_ids_ + first, n, lone_ids_);
+      n_ = n - 1;
+      return;
+    }
+    if (!begun_) begin_ = ids_.size();
+    begun_ = true;
+    encode_parts();
+    for (size_t i = 0; i < n_; i++) append(i);
+    starts_[0] = starts_[n_];
+    lone_ids_[0] = lone_ids_[n_];
+    n_ = 0;
   }
 
   // Returns the key by which the cache has a part. A part and a piece of the same bytes have the same ids, and share an
   // entry, unless a piece that is a token is not merged.
   WordKey cached(const WordKey& key) const { return {key.low, key.high | (ignore_merges_ ? WordKey::kPart : 0)}; }
 
-  static WordKey key_of(const uint8_t* p, size_t n, bool readable) {
-    return n > WordKey::kMaxBytes ? WordKey::too_long(n) : WordKey::of(p, n, readable);
+  Word word(size_t i) const { return {starts_[i], static_cast<uint32_t>(ends_[i] - starts_[i])}; }
+
+  // Appends the ids of a part.
+  void append(size_t i) {
+    if (__builtin_expect(counts_[i] == kLong, 0))
+      return ids_.append(long_ids_.data() + part_ids_[i][0], static_cast<size_t>(part_ids_[i][1]));
+    std::memcpy(ids_.room(WordCache::kMaxIds), part_ids_[i], sizeof part_ids_[i]);
+    ids_.advance(counts_[i]);
   }
 
-  // Appends the ids of the first `n` parts of the block.
-  void write(size_t n, bool readable) {
-    int32_t ids[kBlock + 1][WordCache::kMaxIds];
-    uint32_t counts[kBlock + 1];
-    WordKey keys[kBlock + 1];
-    uint8_t several[kBlock + 1], missing[kBlock + 1];  // parts of several characters; those of them without ids
-    size_t n_several = 0, n_missing = 0;
-    for (size_t i = 0; i < n; i++) {
-      counts[i] = static_cast<uint32_t>(PremergedChars::unpack(lone_ids_[i], ids[i]));
-      several[n_several] = static_cast<uint8_t>(i);
-      n_several += lone_ids_[i] == 0;
+  // Finds the ids of the parts of the block.
+  void encode_parts() {
+    size_t n_missing = 0;
+    for (size_t i = 0; i < n_; i++) {
+      counts_[i] = static_cast<uint32_t>(PremergedChars::unpack(lone_ids_[i], part_ids_[i]));
+      missing_[n_missing] = static_cast<uint16_t>(i);
+      n_missing += lone_ids_[i] == 0;
     }
-    for (size_t k = 0; k < n_several; k++) {
-      const size_t i = several[k];
-      keys[i] = key_of(starts_[i], static_cast<size_t>(starts_[i + 1] - starts_[i]), readable);
-      caches_.words.prefetch(caches_.words.place(cached(keys[i]).hash()));
-      words_->prefetch(keys[i].hash());
-    }
-    for (size_t k = 0; k < n_several; k++) {
-      const size_t i = several[k];
-      const WordKey key = cached(keys[i]);
-      counts[i] = static_cast<uint32_t>(caches_.words.find(key, key.hash(), ids[i]));
-      missing[n_missing] = static_cast<uint8_t>(i);
-      n_missing += counts[i] == 0;
-    }
-    if (n_missing > 0) {
-      n_missing = find_tokens(keys, missing, n_missing, ids, counts);
-      if (n_gaps_ + n_missing > kGaps) fill_gaps();
-    }
-    const size_t first = ids_.size();
-    int32_t* const to = ids_.room(n * WordCache::kMaxIds);
-    size_t places[kBlock + 1], place = 0;
-    for (size_t i = 0; i < n; i++) {
-      std::memcpy(to + place, ids[i], sizeof ids[i]);
-      places[i] = place;
-      place += counts[i];
-    }
-    ids_.advance(place);
     for (size_t k = 0; k < n_missing; k++) {
-      const size_t i = missing[k];
-      gaps_[n_gaps_++] = {first + places[i], starts_[i], keys[i]};
+      const size_t i = missing_[k];
+      const auto [p, n] = word(i);
+      keys_[i] = n > WordKey::kMaxBytes ? WordKey::too_long(n) : WordKey::of(p, n, readable_);
+      caches_.words.prefetch(caches_.words.place(cached(keys_[i]).hash()));
     }
+    n_missing = keep_missing(n_missing, [this](size_t i) {
+      const WordKey key = cached(keys_[i]);
+      counts_[i] = static_cast<uint32_t>(caches_.words.find(key, key.hash(), part_ids_[i]));
+      return counts_[i] == 0;
+    });
+    for (size_t k = 0; k < n_missing; k++) words_->prefetch(keys_[missing_[k]].hash());
+    n_missing = keep_missing(n_missing, [this](size_t i) {
+      const uint32_t token = words_->find(keys_[i], keys_[i].hash());
+      if (token == kNone || !is_mergeable(model_, *words_, token, keys_[i])) return true;
+      part_ids_[i][0] = static_cast<int32_t>(token & WordTable::kId);
+      counts_[i] = 1;
+      return false;
+    });
+    long_ids_.clear();
+    for (size_t k = 0; k < n_missing; k += kWordsAtOnce) merge(missing_ + k, std::min(kWordsAtOnce, n_missing - k));
   }
 
-  // Looks cache misses up among the tokens. Returns the number of those that remain `missing`.
-  size_t find_tokens(const WordKey* keys, uint8_t* missing, size_t n, int32_t (*ids)[WordCache::kMaxIds],
-                     uint32_t* counts) {
-    size_t n_rest = 0;
+  // Keeps those of the first `n` missing parts for which `is_missing` is true; returns their number.
+  template <class IsMissing>
+  size_t keep_missing(size_t n, IsMissing&& is_missing) {
+    size_t kept = 0;
     for (size_t k = 0; k < n; k++) {
-      const size_t i = missing[k];
-      const uint32_t token = words_->find(keys[i], keys[i].hash());
-      if (token != kNone && is_mergeable(model_, *words_, token, keys[i])) {
-        ids[i][0] = static_cast<int32_t>(token & WordTable::kId);
-        counts[i] = 1;
+      const uint16_t i = missing_[k];
+      missing_[kept] = i;
+      kept += is_missing(i);
+    }
+    return kept;
+  }
+
+  // Merges `n` parts, at most kWordsAtOnce.
+  void merge(const uint16_t* parts, size_t n) {
+    Word words[kWordsAtOnce];
+    MergedWord merged[kWordsAtOnce];
+    for (size_t k = 0; k < n; k++) words[k] = word(parts[k]);
+    model_.encode_words(words, n, merged);
+    for (size_t k = 0; k < n; k++) {
+      const size_t i = parts[k];
+      const auto& [ids, count] = merged[k];
+      if (merged[k].is_cacheable()) {
+        std::copy(ids, ids + WordCache::kMaxIds, part_ids_[i]);
+        counts_[i] = count;
+        const WordKey key = cached(keys_[i]);
+        if (words[k].n <= WordKey::kMaxBytes) caches_.words.insert(key, key.hash(), ids, count);
         continue;
       }
-      missing[n_rest++] = missing[k];
-    }
-    return n_rest;
-  }
-
-  // Merges the gaps to `inserted_`; `ends` begins with 0.
-  void merge_gaps(size_t* ends) {
-    inserted_.clear();
-    ends[0] = 0;
-    for (size_t first = 0; first < n_gaps_; first += kWordsAtOnce) {
-      const Gap* const gaps = gaps_ + first;
-      const size_t n = std::min(kWordsAtOnce, n_gaps_ - first);
-      Word words[kWordsAtOnce];
-      MergedWord merged[kWordsAtOnce];
-      for (size_t k = 0; k < n; k++) words[k] = {gaps[k].p, static_cast<uint32_t>(gaps[k].key.bytes())};
-      model_.encode_words(words, n, merged);
-      for (size_t k = 0; k < n; k++) {
-        const auto& [ids, count] = merged[k];
-        if (count > 0)
-          inserted_.append(ids, count);
-        else
-          model_.encode_part(words[k].p, words[k].n, scratch_, inserted_);
-        if (words[k].n <= WordKey::kMaxBytes && merged[k].is_cacheable()) {
-          const WordKey key = cached(gaps[k].key);
-          caches_.words.insert(key, key.hash(), ids, count);
-        }
-        ends[first + k + 1] = inserted_.size();
-      }
+      const size_t first = long_ids_.size();
+      if (count > 0)
+        long_ids_.append(ids, count);
+      else
+        model_.encode_part(words[k].p, words[k].n, scratch_, long_ids_);
+      part_ids_[i][0] = static_cast<int32_t>(first);
+      part_ids_[i][1] = static_cast<int32_t>(long_ids_.size() - first);
+      counts_[i] = kLong;
     }
   }
 
@@ -239,13 +226,18 @@ class ByteCutParts {
   PieceCaches& caches_;
   ModelScratch& scratch_;
   IdBuffer& ids_;
-  const uint8_t* starts_[kBlock + 2];  // of the parts of a block, and the end of the last one
-  uint64_t lone_ids_[kBlock + 2];      // of the parts that are one character; else 0
-  size_t begin_, gaps_before_;         // of the piece that is encoded now
-  Gap gaps_[kGaps];
-  OpenPiece open_[kGaps];  // each has a gap
-  size_t n_gaps_ = 0, n_open_ = 0;
-  IdBuffer inserted_;  // the ids of the gaps
+  size_t n_ = 0, n_pieces_ = 0;  // parts and pieces of the block
+  bool readable_ = false;        // of its pieces
+  bool begun_ = false;           // the ids of the block's first piece begin before it,
+  size_t begin_ = 0;             // here
+  Piece pieces_[kParts];
+  const uint8_t *starts_[kParts], *ends_[kParts];  // of the parts
+  uint64_t lone_ids_[kParts];                      // of the parts that are one character; else 0
+  int32_t part_ids_[kParts][WordCache::kMaxIds];
+  uint32_t counts_[kParts];   // of `part_ids_`, or kLong
+  WordKey keys_[kParts];      // of the parts that are not one character
+  uint16_t missing_[kParts];  // the parts whose ids are still to be found
+  IdBuffer long_ids_;         // of the parts with many ids: where in it, and how many, is in `part_ids_`
 };
 
 }  // namespace tokenweir

@@ -43,8 +43,9 @@ class LongPieceCache {
     return std::memcmp(ids + n, p, bytes) == 0 ? ids : nullptr;
   }
 
+  // Inserts a piece unless one with its hash is there.
   void insert(const uint8_t* p, size_t bytes, uint64_t hash, const int32_t* ids, size_t n) {
-    if (n > kMaxIds) return;
+    if (n > kMaxIds || (sets_.size() > 0 && set(hash).find(hash))) return;
     const size_t size = n + (bytes + 3) / 4;
     if (words_.size() + size > kWords || sets_.size() == 0) clear_all();
     if (++inserted_ > sets_.size() * kWays / 2 && sets_.size() < kMaxSets) grow();

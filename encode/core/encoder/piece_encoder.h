@@ -33,7 +33,7 @@ class PieceEncoder {
         caches_(caches),
         scratch_(scratch),
         ids_(ids),
-        byte_cut_parts_(model, guarded ? nullptr : model.byte_cuts(), words_, caches, scratch, ids) {
+        byte_cut_parts_(model, guarded ? nullptr : model.byte_cuts(), words_, caches, scratch, scratch.later_ids) {
     caches.words.grow_with(model.words(), token_flags());
   }
 
@@ -90,13 +90,14 @@ class PieceEncoder {
       const size_t i = misses[k].piece;
       ids_.append(found + done, misses[k].ids_before - done);
       done = misses[k].ids_before;
-      if (new_counts_[i] > 0)
-        ids_.append(new_ids_[i], new_counts_[i]);
-      else
+      if (const uint32_t count = new_counts_[i]; count == kLater)
         encode_single(i);
+      else if (count == kInRange)
+        ids_.append(scratch_.later_ids.data() + ranges_[i].begin, ranges_[i].n);
+      else
+        ids_.append(new_ids_[i], count);
     }
     ids_.append(found + done, misses[n].ids_before - done);
-    byte_cut_parts_.fill_gaps();
     batch_.size = 0;
   }
 
@@ -109,6 +110,9 @@ class PieceEncoder {
 
   // Without a table of tokens the batch is small: a new piece is merged again each time it occurs in one batch.
   static constexpr size_t kSmallBatch = 128;
+
+  // Instead of a number of new ids: `encode_single` has to encode the piece, or its ids are those for later.
+  static constexpr uint32_t kLater = 0, kInRange = 0xFFFFFFFF;
 
   // The flags of the tokens that are the ids of their bytes as a piece.
   uint32_t token_flags() const { return ignore_merges_ ? 0 : WordTable::kMergeable; }
@@ -171,17 +175,16 @@ class PieceEncoder {
   // Whether the cache of long pieces may keep a piece.
   bool is_cacheable(const Piece& piece) const { return piece.n <= max_cached_bytes_; }
 
-  // Fills in `new_ids_` and `new_counts_` for the cache misses that are tokens, and for those that merging alone
-  // decides, many at once. For all others it sets the count to 0; `encode_single` encodes those.
+  // Finds the ids of the cache misses, many at once, except for those that it leaves to `encode_single`.
   void encode_misses(const CacheMiss* misses, size_t n) {
     for (size_t k = 0; k < n; k++) {
       const size_t i = misses[k].piece;
-      new_counts_[i] = 0;
+      new_counts_[i] = kLater;
       if (words_ && is_short(i)) words_->prefetch(batch_.keys[i].hash());
     }
     const bool by_words = !guarded_ && model_.encodes_words();
-    uint16_t rest[WordBatch::kSize], words[kWordsAtOnce];
-    size_t n_rest = 0, n_words = 0;
+    uint16_t rest[WordBatch::kSize], words[kWordsAtOnce], cut[WordBatch::kSize];
+    size_t n_rest = 0, n_words = 0, n_cut = 0;
     for (size_t k = 0; k < n; k++) {
       const size_t i = misses[k].piece;
       if (by_words && is_short(i) && find_token(i)) continue;
@@ -192,12 +195,20 @@ class PieceEncoder {
     }
     for (size_t k = 0; k < n_rest; k++)
       if (is_cacheable(piece(rest[k]))) caches_.long_pieces.prefetch_entry(hashes_[rest[k]]);
+    scratch_.later_ids.clear();
     for (size_t k = 0; by_words && k < n_rest; k++) {
-      if (!is_short(rest[k]) || !needs_merging(rest[k])) continue;
-      words[n_words++] = rest[k];
-      if (n_words == kWordsAtOnce) merge_words_at(words, std::exchange(n_words, 0));
+      const size_t i = rest[k];
+      const Piece piece = this->piece(i);
+      if (is_cacheable(piece) && find_long(i)) continue;
+      if (byte_cut_parts_.may_cut(piece.p, piece.n)) {
+        cut[n_cut++] = rest[k];
+      } else if (is_short(i)) {
+        words[n_words++] = rest[k];
+        if (n_words == kWordsAtOnce) merge_words_at(words, std::exchange(n_words, 0));
+      }
     }
     if (n_words > 0) merge_words_at(words, n_words);
+    if (n_cut > 0) encode_cut(cut, n_cut);
   }
 
   bool is_short(size_t i) const { return batch_.keys[i].bytes() <= WordKey::kMaxBytes; }
@@ -215,12 +226,39 @@ class PieceEncoder {
     return true;
   }
 
-  // Whether merging, and nothing else, decides the ids of a cache miss.
-  bool needs_merging(size_t i) const {
+  // Sets the ids of a cache miss to those that the cache of long pieces has, also for a short piece of many ids.
+  bool find_long(size_t i) {
     const Piece piece = this->piece(i);
-    if (byte_cut_parts_.may_cut(piece.p, piece.n)) return false;
     size_t n;
-    return !caches_.long_pieces.find(piece.p, piece.n, hashes_[i], n);  // a short piece of many ids may be there
+    const int32_t* const found = caches_.long_pieces.find(piece.p, piece.n, hashes_[i], n);
+    if (found) keep_for_later(i, found, n);
+    return found;
+  }
+
+  void keep_for_later(size_t i, const int32_t* ids, size_t n) {
+    ranges_[i] = {scratch_.later_ids.size(), n};
+    scratch_.later_ids.append(ids, n);
+    new_counts_[i] = kInRange;
+  }
+
+  PieceCaches::Entry entry(size_t i) const {
+    const Piece piece = this->piece(i);
+    const bool cacheable = is_cacheable(piece);
+    return {piece.p, piece.n, batch_.keys[i], cacheable, cacheable ? hashes_[i] : 0};
+  }
+
+  // Encodes cache misses with cuts.
+  void encode_cut(const uint16_t* places, size_t n) {
+    for (size_t k = 0; k < n; k++) {
+      const Piece piece = this->piece(places[k]);
+      byte_cut_parts_.add(piece.p, piece.n, piece.readable, ranges_[places[k]]);
+      new_counts_[places[k]] = kInRange;
+    }
+    byte_cut_parts_.flush();
+    for (size_t k = 0; k < n; k++) {
+      const IdRange& range = ranges_[places[k]];
+      caches_.insert(entry(places[k]), scratch_.later_ids.data() + range.begin, range.n);
+    }
   }
 
   void merge_words_at(const uint16_t* places, size_t n) {
@@ -234,22 +272,26 @@ class PieceEncoder {
       const WordKey& key = batch_.keys[i];
       const uint32_t hash = key.hash();
       const auto& [ids, count] = merged[k];
-      std::copy(ids, ids + WordBatch::kMaxIds, new_ids_[i]);
-      new_counts_[i] = merged[k].is_cacheable() ? count : 0;
       const uint32_t token = ignore_merges_ || !words_ ? kNone : words_->find(key, hash);
       if (token != kNone && !(token & WordTable::kUnmergeable))
         words_->record_merge(key, count == 1 && static_cast<uint32_t>(ids[0]) == (token & WordTable::kId));
-      if (new_counts_[i] > 0) caches_.words.insert(key, hash, ids, count);
+      if (merged[k].is_cacheable()) {
+        std::copy(ids, ids + WordBatch::kMaxIds, new_ids_[i]);
+        new_counts_[i] = count;
+        caches_.words.insert(key, hash, ids, count);
+      } else if (count > 0) {
+        keep_for_later(i, ids, count);
+        caches_.insert(entry(i), ids, count);
+      }
     }
   }
 
-  // Encodes one cache miss that `encode_misses` left: a long piece, a piece with cuts, or one of more than kMaxIds ids.
+  // Encodes one cache miss that `encode_misses` left: a long piece, or one of many symbols.
   void encode_single(size_t i) {
     const Piece piece = this->piece(i);
     const WordKey& key = batch_.keys[i];
     const uint32_t hash = key.hash();
     const bool is_short = piece.n <= WordKey::kMaxBytes, cacheable = is_cacheable(piece);
-    const bool cut = byte_cut_parts_.may_cut(piece.p, piece.n);
     if (is_short) {
       const uint32_t token = words_ ? words_->find(key, hash) : kNone;
       if (token != kNone && (ignore_merges_ || is_mergeable(model_, *words_, token, key)))
@@ -261,11 +303,9 @@ class PieceEncoder {
       if (const int32_t* found = caches_.long_pieces.find(piece.p, piece.n, hashes_[i], n))
         return ids_.append(found, n);
     }
-    const PieceCaches::Entry entry{piece.p, piece.n, key, cacheable, cacheable ? hashes_[i] : 0};
-    if (cut) return byte_cut_parts_.encode(entry, piece.readable);
     const size_t first = ids_.size();
     model_.encode(piece.p, piece.n, guarded_, scratch_, ids_, nullptr);
-    caches_.insert(entry, ids_.data() + first, ids_.size() - first);
+    caches_.insert(entry(i), ids_.data() + first, ids_.size() - first);
   }
 
   const Model& model_;
@@ -282,7 +322,8 @@ class PieceEncoder {
   bool readable_[WordBatch::kSize];
   uint64_t hashes_[WordBatch::kSize];                      // of the cache misses that `is_cacheable` accepts
   int32_t new_ids_[WordBatch::kSize][WordBatch::kMaxIds];  // of the cache misses
-  uint32_t new_counts_[WordBatch::kSize];  // of `new_ids_`; 0 if `encode_single` has to encode the piece
+  uint32_t new_counts_[WordBatch::kSize];                  // of `new_ids_`, or kLater or kInRange
+  IdRange ranges_[WordBatch::kSize];                       // in the ids for later
 };
 
 }  // namespace tokenweir

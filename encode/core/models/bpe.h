@@ -218,7 +218,7 @@ class Bpe : public Model {
     for (uint32_t a = 0; a < 128; a++)
       for (uint32_t b = 0; b < 128; b++) ascii_pairs_[a << 7 | b] = pairs_.find(byte_ids_[a], byte_ids_[b]);
     words_ = std::make_unique<WordTable>(tokens_.size());
-    byte_cuts_ = std::make_unique<ByteCuts>(tokens_.size());
+    byte_cuts_ = std::make_unique<ByteCuts>();
     for (uint32_t id = 0; id < tokens_.size(); id++) {
       if (id + kAhead < tokens_.size()) words_->prefetch_insert(tokens_[id + kAhead]);
       const std::string_view token = tokens_[id];

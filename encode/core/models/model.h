@@ -41,12 +41,18 @@ struct ModelScratch {
   std::vector<uint32_t> lengths;  // bytes of each symbol, for models whose symbols do not imply them
   MergeWindow window;
   std::vector<MergedSymbol> merged;
+  IdBuffer later_ids;  // of the pieces of a batch, in the order in which they are found
   std::tuple<std::vector<BestPath<float>>, std::vector<BestPath<double>>> lattices;  // by place in the piece
 
   size_t capacity() const {
-    return ids.capacity() + window.ids.capacity() + merged.capacity() + std::get<0>(lattices).capacity() +
-           std::get<1>(lattices).capacity();
+    return ids.capacity() + window.ids.capacity() + merged.capacity() + later_ids.capacity() +
+           std::get<0>(lattices).capacity() + std::get<1>(lattices).capacity();
   }
+};
+
+// A range of a buffer of ids.
+struct IdRange {
+  size_t begin, n;
 };
 
 // The most words that a model encodes at once.

@@ -88,8 +88,17 @@ class PremergedChars {
 
   CharacterTokens table() const { return {tokens_.data()}; }
 
+  static constexpr int kIdBits = 20;  // as in the table of pairs
+
   // The one to three ids of a character's bytes merged alone, packed into one word; 0 for characters from U+10000 on.
   uint64_t lone(uint32_t character) const { return character < lone_ids_.size() ? lone_ids_[character] : 0; }
+
+  // Packs one to three ids into one word.
+  static uint64_t pack(const uint32_t* ids, size_t n) {
+    uint64_t word = uint64_t{n} << 3 * kIdBits;
+    for (size_t i = 0; i < n; i++) word |= uint64_t{ids[i]} << kIdBits * i;
+    return word;
+  }
 
   // Writes three ids and returns how many of them are valid.
   static size_t unpack(uint64_t ids, int32_t* out) {
@@ -105,14 +114,6 @@ class PremergedChars {
 
   static bool is_ascii(uint8_t byte) { return CharacterTokens::is_ascii(byte); }
   static uint32_t flag(int side, bool ascii) { return CharacterTokens::flag(side, ascii); }
-
-  static constexpr int kIdBits = 20;  // as in the table of pairs
-
-  static uint64_t pack(const uint32_t* ids, size_t n) {
-    uint64_t word = uint64_t{n} << 3 * kIdBits;
-    for (size_t i = 0; i < n; i++) word |= uint64_t{ids[i]} << kIdBits * i;
-    return word;
-  }
 
   SharedArray<uint32_t> tokens_;
   SharedArray<uint64_t> lone_ids_;
