@@ -32,11 +32,9 @@ TW_FN uint32_t merge_short(Rules& rules, Symbols ids, Symbols priorities, uint32
   return n;
 }
 
-// Writes the initial symbols of a piece of `n` bytes, and the priorities of their pairs. Returns the number of symbols,
-// or `limit` + 1 if they are more than `limit`.
+// Writes the initial symbols of a piece of `n` bytes. Returns their number, or `limit` + 1 if they are more than `limit`.
 template <class Rules, class Symbols>
-TW_FN uint32_t begin_merging(Rules& rules, const uint8_t* p, uint32_t n, uint32_t limit, Symbols ids,
-                             Symbols priorities) {
+TW_FN uint32_t begin_symbols(Rules& rules, const uint8_t* p, uint32_t n, uint32_t limit, Symbols ids) {
   uint32_t count = 0;
   for (uint32_t i = 0; i < n; count++) {
     if (count == limit) return limit + 1;
@@ -44,7 +42,15 @@ TW_FN uint32_t begin_merging(Rules& rules, const uint8_t* p, uint32_t n, uint32_
     ids[count] = whole == kNone ? rules.byte(p[i]) : whole;
     i += whole == kNone ? 1 : utf8_length(p[i]);
   }
-  for (uint32_t i = 0; i + 1 < count; i++)
+  return count;
+}
+
+// Writes the initial symbols, and the priorities of their pairs; otherwise like `begin_symbols`.
+template <class Rules, class Symbols>
+TW_FN uint32_t begin_merging(Rules& rules, const uint8_t* p, uint32_t n, uint32_t limit, Symbols ids,
+                             Symbols priorities) {
+  const uint32_t count = begin_symbols(rules, p, n, limit, ids);
+  for (uint32_t i = 0; count <= limit && i + 1 < count; i++)
     priorities[i] =
         count == n && (p[i] | p[i + 1]) < 0x80 ? rules.ascii_pair(p[i], p[i + 1]) : rules.priority(ids[i], ids[i + 1]);
   return count;
