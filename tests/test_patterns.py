@@ -18,8 +18,8 @@ from full_run import FULL
 from pattern_steps import Counter, TooMany, attacks
 
 import tokenweir
-from tokenweir.stream.decode.parsers.base import first_of
 from tokenweir.stream.decode.parsers.blocks.value_ends import _following_tags
+from tokenweir.stream.decode.parsers.text_search import first_of
 from tokenweir.templates.styles.grammars import ParameterStyle
 from tokenweir.templates.styles.tools import TOOL_STYLES
 
@@ -35,7 +35,6 @@ TAKES_PATTERN = {f"re.{name}" for name in dir(re) if name.islower()} - {"re.esca
 CLIENTS = {
     "cli.terminal.live_lines._STYLE": "finditer",
     "stream.chat.media._DATA_URL": "match",
-    "stream.decode.parsers.base.first_of": "search",
     "stream.decode.parsers.blocks.coercion._INTEGER": "fullmatch",
     "stream.decode.parsers.blocks.coercion._RUNS": "finditer",
     "stream.decode.parsers.blocks.json_block._BRACKET": "search",
@@ -74,8 +73,10 @@ CLIENTS = {
     "stream.decode.parsers.muse._OTHER_THAN_SPACE": "search",
     "stream.decode.parsers.reasoning._CALL_FOLLOWS": "match",
     "stream.decode.parsers.reasoning._TICKS": "finditer",
+    "stream.decode.parsers.text_search.first_of": "search",
     "stream.serve.wire.anthropic.history.BILLING_HEADER": "fullmatch",
     "stream.serve.wire.openai.chat._ID": "fullmatch",
+    "stream.serve.wire.responses.custom_input._PART": "finditer",
     "stream.serve.wire.shared.checking._HALF_PAIR": "search",
     "stream.serve.wire.shared.checking._has_half_pair": "search",
     "stream.serve.wire.shared.checking.convert_validation_error": "finditer",
@@ -119,7 +120,7 @@ OWN = {
 _HEADERS = sorted({style.header for style in TOOL_STYLES.values() if style.header})
 _MARKS = [("<tool_call>", "</tool_call>", "<|im_end|>"), ("</aaaaaaaaaaaaaaaa>", "</a>"), ('"',), ()]
 _GIVEN = {
-    "stream.decode.parsers.base.first_of": [first_of(marks).__self__ for marks in _MARKS],
+    "stream.decode.parsers.text_search.first_of": [first_of(marks).__self__ for marks in _MARKS],
     "stream.decode.parsers.blocks.json_block._in_header": _HEADERS,
     "stream.decode.parsers.blocks.json_block._marked_name": [],  # the same ones
     "stream.decode.parsers.blocks.nested_values._parsed": ["<(?P<closes>/?)(?P<name>[^<>]+)>"],

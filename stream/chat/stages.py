@@ -29,8 +29,8 @@ from tokenweir.encode.values.ids import as_ids
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.chunk import Chunk, IdOrIds
 from tokenweir.stream.decode.options import DecoderOptions, StopScope, stop_channels
-from tokenweir.stream.decode.parsers.base import Splitter
 from tokenweir.stream.decode.parsers.detection import Styles, make_splitter, shown_tokens
+from tokenweir.stream.decode.parsers.splitter import Splitter
 from tokenweir.stream.decode.stops import StopStrings
 from tokenweir.stream.decode.transforms import (
     DecodeChat,

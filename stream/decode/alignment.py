@@ -18,7 +18,8 @@ from msgspec.structs import replace
 from tokenweir.encode.errors import TokenIdError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.chunk import FeedError
-from tokenweir.stream.decode.parsers.base import ANSWER, REASONING, TOOL_CALL, CallNumber, Count, check_restored
+from tokenweir.stream.decode.parsers.pieces import ANSWER, REASONING, TOOL_CALL
+from tokenweir.stream.decode.parsers.saved import CallNumber, Count, check_restored
 from tokenweir.stream.events.deltas import (
     Alignment,
     Channel,

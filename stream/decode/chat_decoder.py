@@ -25,7 +25,6 @@ from tokenweir.stream.decode.chunk import IdOrIds, id_list, to_id
 from tokenweir.stream.decode.fast_path import FastPath
 from tokenweir.stream.decode.limits import Limits
 from tokenweir.stream.decode.options import SCOPES, DecoderOptions, finish_reason, reusable_options, settings_of
-from tokenweir.stream.decode.parsers.base import ANSWER, REASONING, TOOL_CALL, Splitter, plain
 from tokenweir.stream.decode.parsers.detection import (
     Styles,
     find_splitter,
@@ -34,6 +33,8 @@ from tokenweir.stream.decode.parsers.detection import (
     shown_texts,
     with_ids,
 )
+from tokenweir.stream.decode.parsers.pieces import ANSWER, REASONING, TOOL_CALL, plain
+from tokenweir.stream.decode.parsers.splitter import Splitter
 from tokenweir.stream.decode.router import Router
 from tokenweir.stream.decode.saved_state import DecoderState, check_consistent, read_state, write_state
 from tokenweir.stream.decode.stops import StopStrings, control_tokens_in

@@ -7,7 +7,7 @@ goes through the splitter, with the same result.
 from __future__ import annotations
 
 from tokenweir.encode import _core
-from tokenweir.stream.decode.parsers.base import SkippableText, Splitter
+from tokenweir.stream.decode.parsers.splitter import SkippableText, Splitter
 
 _ANYTHING = SkippableText("")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from tokenweir.encode import _core
-from tokenweir.stream.decode.parsers.base import Saved
+from tokenweir.stream.decode.parsers.saved import Saved
 
 
 class Limits(Saved):
@@ -20,8 +20,6 @@ class Limits(Saved):
         spent: Whether the thinking budget is used up.
 
     """
-
-    __slots__ = ("_budget", "_max_tokens", "any", "spent")
 
     SAVED: ClassVar[dict[str, Any]] = {"spent": bool}
 

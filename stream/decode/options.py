@@ -151,6 +151,9 @@ class Settings(Struct, frozen=True, kw_only=True):
 
 _LOOKED_UP = frozenset({"eos_ids", "stop_token_ids", "ignore_eos", "stop", "reasoning", "tool_style", "tools"})
 """Options that `Settings` has in another form."""
+_LEAST = {"min_tokens": 0, "max_tokens": 0, "thinking_budget": 1, "index": 0}
+"""The least value of each option that is a count."""
+_FLAGS = ("parallel_tool_calls", "include_stop", "skip_special_tokens", "alignment")
 
 
 def settings_of(tokenizer: Tokenizer, **options: Unpack[DecoderOptions]) -> Settings:
@@ -179,18 +182,8 @@ def settings_of(tokenizer: Tokenizer, **options: Unpack[DecoderOptions]) -> Sett
     stop_channels(settings.stop_scope)
     if settings.markup not in get_args(Markup):
         raise ValueError(f"markup must be one of {', '.join(get_args(Markup))}, not {settings.markup!r}")
-    check_counts(
-        min_tokens=settings.min_tokens,
-        max_tokens=settings.max_tokens,
-        thinking_budget=settings.thinking_budget,
-        index=settings.index,
-    )
-    check_flags(
-        parallel_tool_calls=settings.parallel_tool_calls,
-        include_stop=settings.include_stop,
-        skip_special_tokens=settings.skip_special_tokens,
-        alignment=settings.alignment,
-    )
+    _check_counts(settings)
+    check_flags(**{name: getattr(settings, name) for name in _FLAGS})
     check_byte_fallback(settings.byte_fallback)
     for name in ("call_ids", "on_thinking_spent"):
         if (function := getattr(settings, name)) is not None and not callable(function):
@@ -227,27 +220,22 @@ def finish_reason(reason: str) -> FinishReason:
     return FinishReason(reason)
 
 
-def check_counts(*, min_tokens: int, max_tokens: int | None, thinking_budget: int | None, index: int) -> None:
+def _check_counts(settings: Settings) -> None:
     """Raise `TypeError` if an option is not an int (or None where allowed), and `ValueError` if it is out of range.
 
     `min_tokens` above `max_tokens` is out of range, too.
     """
-    for name, number, least in (
-        ("min_tokens", min_tokens, 0),
-        ("max_tokens", max_tokens, 0),
-        ("thinking_budget", thinking_budget, 1),
-        ("index", index, 0),
-    ):
+    for name, least in _LEAST.items():
+        number = getattr(settings, name)
         if number is None and name in ("max_tokens", "thinking_budget"):
             continue
         check_integers(**{name: number})
-        assert number is not None
         if number < least:
             raise ValueError(f"{name}={number} is below {least}")
         if number > MOST:
             raise ValueError(f"{name}={number} is above {MOST}; leave it out for no limit")
-    if max_tokens is not None and min_tokens > max_tokens:
-        raise ValueError(f"min_tokens={min_tokens} is above max_tokens={max_tokens}")
+    if settings.max_tokens is not None and settings.min_tokens > settings.max_tokens:
+        raise ValueError(f"min_tokens={settings.min_tokens} is above max_tokens={settings.max_tokens}")
 
 
 def end_ids(

@@ -13,7 +13,8 @@ from msgspec.structs import replace
 
 from tokenweir.encode import _core
 from tokenweir.stream.decode.chunk import Chunk
-from tokenweir.stream.decode.parsers.base import REASONING, TOOL_CALL, CallNumber, Piece, Saved, ShortText
+from tokenweir.stream.decode.parsers.pieces import REASONING, TOOL_CALL, Piece
+from tokenweir.stream.decode.parsers.saved import CallNumber, Saved, ShortText
 from tokenweir.stream.events.deltas import Channel, Delta, ReasoningDelta, TextDelta, ToolCallDelta
 
 
@@ -29,11 +30,6 @@ class Router(Saved):
         out: Deltas that have not been taken yet.
 
     """
-
-    __slots__ = (
-        "_answer", "_at", "_back", "_call", "_call_ids", "_index", "_one_call", "_scope", "_searches", "_strip",
-        "called", "channel", "make", "malformed", "out", "stopped",
-    )  # fmt: skip
 
     SAVED: ClassVar[dict[str, Any]] = {
         "channel": Channel,
@@ -234,8 +230,6 @@ class ChunkRouter(Router):
 
     Removed markup gives a chunk without text, which tells the next stage that the text is not contiguous there.
     """
-
-    __slots__ = ()
 
     def __init__(
         self,

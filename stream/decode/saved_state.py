@@ -11,7 +11,8 @@ from msgspec import Struct
 from tokenweir.encode._core import AnswerText
 from tokenweir.encode.errors import StateError
 from tokenweir.stream.decode.alignment import Aligner
-from tokenweir.stream.decode.parsers.base import Count, Splitter, check_restored
+from tokenweir.stream.decode.parsers.saved import Count, check_restored
+from tokenweir.stream.decode.parsers.splitter import Splitter
 from tokenweir.stream.decode.router import Router
 from tokenweir.stream.events.deltas import Finish
 

@@ -14,7 +14,8 @@ from tokenweir.encode import _core
 from tokenweir.encode.errors import EngineError
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.chunk import Chunk, FeedError, engine_ids, id_list
-from tokenweir.stream.decode.parsers.base import ANSWER, Piece, Splitter, plain
+from tokenweir.stream.decode.parsers.pieces import ANSWER, Piece, plain
+from tokenweir.stream.decode.parsers.splitter import Splitter
 from tokenweir.stream.decode.router import ChunkRouter
 from tokenweir.stream.decode.stops import StopStrings
 from tokenweir.stream.events.deltas import Channel, Delta, Finish, FinishReason

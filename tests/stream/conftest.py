@@ -13,7 +13,7 @@ import pytest
 import tokenweir.stream.decode.parsers.tools  # noqa: F401 - all blocks
 from tokenweir.encode.spec import BPE, AddedToken, ByteLevel, TokenizerSpec
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.decode.parsers.blocks.stepped_block import check_every_step
+from tokenweir.stream.decode.parsers.blocks.stepped_block import SteppedBlock
 
 UVLOOP = pytest.mark.skipif(find_spec("uvloop") is None, reason="uvloop is not installed")
 
@@ -42,7 +42,19 @@ def no_certificates(tmp_path_factory):
 @pytest.fixture(scope="session", autouse=True)
 def checked_states():
     """Have each step of a block of tool calls checked against the block's table of states."""
-    check_every_step()
+    blocks = SteppedBlock.__subclasses__()
+    for block in blocks:
+        blocks += block.__subclasses__()
+        block.STEPS = {state: _checked(step, state, block.STATES[state].then) for state, step in block.STEPS.items()}
+
+
+def _checked(step, state, then):
+    def checked(block, text, place, out):
+        end = step(block, text, place, out)
+        assert block._state in (state, *then), f"{type(block).__name__} goes from {state!r} to {block._state!r}"
+        return end
+
+    return checked
 
 
 WORDS = ["Hello", " Alice", "boxes", " world", "Question:", "</", "think", "\n\n", ".\n", "?\n", "User", "日本", " 👩"]

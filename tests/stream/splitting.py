@@ -7,7 +7,7 @@ from itertools import groupby, pairwise
 import msgspec
 from msgspec.structs import replace
 
-from tokenweir.stream.decode.parsers.base import markup, plain
+from tokenweir.stream.decode.parsers.pieces import markup, plain
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.stream.events.deltas import Channel
 

@@ -264,7 +264,7 @@ class Detokenizer {
   }
 
  private:
-  static constexpr size_t kMostUnseen = 4096, kMostHeld = 512;  // bytes; the latter is MAX_PASSED in parsers/base.py
+  static constexpr size_t kMostUnseen = 4096, kMostHeld = 512;  // bytes; the latter is MAX_PASSED of splitter.py
 
   static void expect(bool holds, const char* what) {
     if (!holds) throw std::logic_error(what);

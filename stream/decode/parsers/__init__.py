@@ -1,6 +1,6 @@
 """Text to pieces on channels: thinking, tool calls and formats of messages, each a splitter; and the state that a prompt leaves.
 
-A splitter (`base.Splitter`) takes text by `feed`, in whatever parts it comes, and gives `Piece`s: which stretch of the
+A splitter (`splitter.Splitter`) takes text by `feed`, in whatever parts it comes, and gives `Piece`s: which stretch of the
 text belongs to which channel, and what goes out for it. `ReasoningParser` finds thinking, `ToolParser` finds calls in
 the answer, `ThinkingAndTools` is the two together, and `Harmony`, `Inkling` and `Muse` read formats that are both.
 `ToolParser` finds the opening text of a block of calls, and a class of `blocks/` reads the block.

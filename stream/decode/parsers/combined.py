@@ -13,18 +13,11 @@ from typing import Any, Self
 
 import msgspec
 
-from tokenweir.stream.decode.parsers.base import (
-    ANSWER,
-    MAX_AT_ONCE,
-    REASONING,
-    TOOL_CALL,
-    Piece,
-    SkippableText,
-    check_restored,
-    in_parts,
-    plain,
-)
+from tokenweir.stream.decode.parsers.pieces import ANSWER, REASONING, TOOL_CALL, Piece, plain
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
+from tokenweir.stream.decode.parsers.saved import check_restored
+from tokenweir.stream.decode.parsers.splitter import SkippableText
+from tokenweir.stream.decode.parsers.text_search import MAX_AT_ONCE, in_parts
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.stream.events.deltas import Channel
 
@@ -41,8 +34,6 @@ class ThinkingAndTools:
             of calls, where tags of thinking are text, what the parser of calls allows; None if all text must be fed.
 
     """
-
-    __slots__ = ("_both", "_calls", "_interrupts", "_openers", "_reasoning", "_tools", "channel", "skippable")
 
     def __init__(self, reasoning: ReasoningParser, tools: ToolParser) -> None:
         self._reasoning = reasoning

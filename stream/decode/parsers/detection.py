@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from tokenweir.encode import _core
 from tokenweir.encode.per_tokenizer import per_tokenizer
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.decode.parsers.base import ANSWER, REASONING, Splitter
 from tokenweir.stream.decode.parsers.combined import ThinkingAndTools
 from tokenweir.stream.decode.parsers.harmony import MARKS, START, Harmony
 from tokenweir.stream.decode.parsers.inkling import START as MESSAGE_MODEL
@@ -20,8 +19,10 @@ from tokenweir.stream.decode.parsers.last_turn import LastTurn
 from tokenweir.stream.decode.parsers.markup_ids import NO_TAGS, TagIds, spelled_styles, tags_of, tags_of_styles
 from tokenweir.stream.decode.parsers.messages import MessageParser
 from tokenweir.stream.decode.parsers.muse import Muse
+from tokenweir.stream.decode.parsers.pieces import ANSWER, REASONING
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
+from tokenweir.stream.decode.parsers.splitter import Splitter
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.templates.styles.grammars import ToolStyle
 from tokenweir.templates.styles.reasoning import (

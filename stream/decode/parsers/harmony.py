@@ -27,23 +27,13 @@ from typing import Any, ClassVar, Literal, Self
 import msgspec
 
 from tokenweir.encode._core import JsonValue
-from tokenweir.stream.decode.parsers.base import (
-    ANSWER,
-    MAX_HEADER,
-    REASONING,
-    TOOL_CALL,
-    CallNumber,
-    Piece,
-    ShortText,
-    SkippableText,
-    check_restored,
-    first_match,
-    markup,
-    plain,
-)
 from tokenweir.stream.decode.parsers.blocks.parameter_block import ParameterBlock
 from tokenweir.stream.decode.parsers.messages import MessageParser, refused_header
+from tokenweir.stream.decode.parsers.pieces import ANSWER, REASONING, TOOL_CALL, Piece, markup, plain
+from tokenweir.stream.decode.parsers.saved import CallNumber, ShortText, check_restored
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas, tool_schemas_of
+from tokenweir.stream.decode.parsers.splitter import SkippableText
+from tokenweir.stream.decode.parsers.text_search import MAX_HEADER, first_match
 from tokenweir.stream.events.deltas import Channel
 from tokenweir.templates.styles.grammars import ParameterStyle
 from tokenweir.templates.styles.tools import Tools
@@ -87,16 +77,6 @@ class Harmony(MessageParser):
     arguments, "arguments", and "called" after them; "tagged", a call with arguments in tags; "after", between two messages;
     "rest", text of a malformed call, and "broken", text that is emitted as answer with a reason, both up to the next markup.
     """
-
-    __slots__ = (
-        "_bodies",
-        "_call",
-        "_header",
-        "_recipient",
-        "_tagged",
-        "_tools",
-        "_value",
-    )
 
     MARKS = MARKS
     SAVED: ClassVar[dict[str, Any]] = {

@@ -14,19 +14,12 @@ import re
 from collections.abc import Iterable
 from typing import Any, ClassVar, Literal
 
-from tokenweir.stream.decode.parsers.base import (
-    ANSWER,
-    MAX_HEADER,
-    TOOL_CALL,
-    Piece,
-    ShortText,
-    SkippableText,
-    check_restored,
-    markup,
-    plain,
-)
 from tokenweir.stream.decode.parsers.messages import CallingMessages
+from tokenweir.stream.decode.parsers.pieces import ANSWER, TOOL_CALL, Piece, markup, plain
+from tokenweir.stream.decode.parsers.saved import ShortText, check_restored
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
+from tokenweir.stream.decode.parsers.splitter import SkippableText
+from tokenweir.stream.decode.parsers.text_search import MAX_HEADER
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.stream.events.deltas import Channel
 from tokenweir.templates.styles.reasoning import INKLING
@@ -47,8 +40,6 @@ class Inkling(CallingMessages):
 
     The states: "header", between a message's beginning and its kind; "body", text on a channel; and "call".
     """
-
-    __slots__ = ("_thinking",)
 
     MARKS = MARKS
     SAVED: ClassVar[dict[str, Any]] = {

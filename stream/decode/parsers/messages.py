@@ -7,17 +7,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
-from tokenweir.stream.decode.parsers.base import (
-    ANSWER,
-    MAX_HEADER,
-    Piece,
-    Saved,
-    check_channel,
-    check_restored,
-    first_of,
-    mark_at,
-)
+from tokenweir.stream.decode.parsers.pieces import ANSWER, Piece
+from tokenweir.stream.decode.parsers.saved import Saved, check_channel, check_restored
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
+from tokenweir.stream.decode.parsers.text_search import MAX_HEADER, first_of, mark_at
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.stream.events.deltas import Channel
 from tokenweir.templates.styles.tools import Tools
@@ -29,8 +22,6 @@ class MessageParser(Saved, ABC):
     Every subclass has the states "header", also the state after a prompt that ends within a message, and "body".
     Some have "broken": text that is emitted as answer with a reason, up to the next markup.
     """
-
-    __slots__ = ("_channel", "_held", "_marks", "_reason", "_state", "_unprocessed")
 
     MARKS: ClassVar[tuple[str, ...]]
     """The texts that divide; no mark is a prefix of another."""
@@ -111,8 +102,6 @@ class MessageParser(Saved, ABC):
 
 class CallingMessages(MessageParser):
     """Base class for formats whose calls (state "call") are read by a `ToolParser`."""
-
-    __slots__ = ("_tools",)
 
     def __init__(self, style: str, schemas: Tools | ToolSchemas) -> None:
         super().__init__()

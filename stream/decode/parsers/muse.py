@@ -14,19 +14,12 @@ import re
 from collections.abc import Iterable
 from typing import Any, ClassVar, Literal
 
-from tokenweir.stream.decode.parsers.base import (
-    ANSWER,
-    MAX_HEADER,
-    REASONING,
-    Piece,
-    ShortText,
-    SkippableText,
-    first_match,
-    markup,
-    plain,
-)
 from tokenweir.stream.decode.parsers.messages import CallingMessages, refused_header
+from tokenweir.stream.decode.parsers.pieces import ANSWER, REASONING, Piece, markup, plain
+from tokenweir.stream.decode.parsers.saved import ShortText
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
+from tokenweir.stream.decode.parsers.splitter import SkippableText
+from tokenweir.stream.decode.parsers.text_search import MAX_HEADER, first_match
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.stream.events.deltas import Channel
 from tokenweir.templates.styles.reasoning import MUSE
@@ -51,8 +44,6 @@ class Muse(CallingMessages):
     The states: "header"; "body", with its channel; "call", a message to a tool; "after", between two messages; and
     "broken", text that is emitted as answer with a reason, up to the next markup.
     """
-
-    __slots__ = ("_bodies", "_header")
 
     MARKS = MARKS
     SAVED: ClassVar[dict[str, Any]] = {

@@ -12,19 +12,9 @@ import re
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from tokenweir.stream.decode.parsers.base import (
-    ANSWER,
-    REASONING,
-    Count,
-    Piece,
-    Saved,
-    ShortText,
-    SkippableText,
-    check_channel,
-    check_restored,
-    markup,
-    plain,
-)
+from tokenweir.stream.decode.parsers.pieces import ANSWER, REASONING, Piece, markup, plain
+from tokenweir.stream.decode.parsers.saved import Count, Saved, ShortText, check_channel, check_restored
+from tokenweir.stream.decode.parsers.splitter import SkippableText
 from tokenweir.stream.decode.parsers.tag_rules import TagRule, compiled_rules
 from tokenweir.stream.events.deltas import Channel
 from tokenweir.templates.styles.reasoning import ReasoningStyle, style_of
@@ -46,28 +36,6 @@ class ReasoningParser(Saved):
         channel: The channel of the next text.
 
     """
-
-    __slots__ = (
-        "_all_enders",
-        "_bare_line",
-        "_bare_start",
-        "_begins",
-        "_callers",
-        "_fence",
-        "_fences",
-        "_held",
-        "_label",
-        "_labels",
-        "_rules",
-        "_skippables",
-        "_switches",
-        "_ticks",
-        "_trim",
-        "_trimmed",
-        "_unclosed",
-        "_wrapped",
-        "channel",
-    )
 
     SAVED: ClassVar[dict[str, Any]] = {
         "channel": Channel,

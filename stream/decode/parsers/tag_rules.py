@@ -7,7 +7,9 @@ from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
-from tokenweir.stream.decode.parsers.base import ANSWER, REASONING, Piece, SkippableText, first_of, markup
+from tokenweir.stream.decode.parsers.pieces import ANSWER, REASONING, Piece, markup
+from tokenweir.stream.decode.parsers.splitter import SkippableText
+from tokenweir.stream.decode.parsers.text_search import first_of
 from tokenweir.stream.events.deltas import Channel
 from tokenweir.templates.styles.reasoning import ReasoningStyle
 

@@ -23,39 +23,24 @@ import msgspec
 from msgspec.structs import replace
 
 from tokenweir.encode.base.options import check_texts
-from tokenweir.stream.decode.parsers.base import (
-    ANSWER,
-    MAX_AT_ONCE,
-    MAX_HEADER,
-    TOOL_CALL,
-    Block,
-    CallNumber,
-    Count,
-    Piece,
-    Saved,
-    ShortText,
-    SkippableText,
-    check_restored,
-    first_of,
-    in_parts,
-    mark_at,
-    markup,
-    plain,
-)
 from tokenweir.stream.decode.parsers.blocks.either_block import EitherBlock
 from tokenweir.stream.decode.parsers.blocks.function_block import CallReader, FunctionBlock
 from tokenweir.stream.decode.parsers.blocks.json_block import JsonBlock
 from tokenweir.stream.decode.parsers.blocks.literal_block import LiteralBlock
 from tokenweir.stream.decode.parsers.blocks.parameter_block import ParameterBlock
 from tokenweir.stream.decode.parsers.blocks.python_objects import PythonObjectBlock
-from tokenweir.stream.decode.parsers.blocks.stepped_block import FENCE
+from tokenweir.stream.decode.parsers.blocks.stepped_block import FENCE, SteppedBlock
 from tokenweir.stream.decode.parsers.blocks.typed_literal_block import TypedLiteralBlock
+from tokenweir.stream.decode.parsers.pieces import ANSWER, TOOL_CALL, Piece, markup, plain
+from tokenweir.stream.decode.parsers.saved import CallNumber, Count, Saved, ShortText, check_restored
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas, tool_schemas_of
+from tokenweir.stream.decode.parsers.splitter import SkippableText
+from tokenweir.stream.decode.parsers.text_search import MAX_AT_ONCE, MAX_HEADER, first_of, in_parts, mark_at
 from tokenweir.stream.events.deltas import Channel
 from tokenweir.templates.styles.grammars import ToolStyle
 from tokenweir.templates.styles.tools import Tools, tool_style_of
 
-BLOCKS: dict[str, Callable[[ToolStyle, ToolSchemas], Block]] = {
+BLOCKS: dict[str, Callable[[ToolStyle, ToolSchemas], SteppedBlock]] = {
     "json": JsonBlock,
     "literals": LiteralBlock,
     "typed literals": TypedLiteralBlock,
@@ -99,25 +84,6 @@ class ToolParser(Saved):
 
     """
 
-    __slots__ = (
-        "_bare",
-        "_begins",
-        "_behind",
-        "_block",
-        "_bounded",
-        "_call",
-        "_ends",
-        "_functions",
-        "_refusal",
-        "_refused",
-        "_skippables",
-        "_strays",
-        "_strewn",
-        "_style",
-        "_unprocessed",
-        "in_block",
-    )
-
     SAVED: ClassVar[dict[str, Any]] = {
         "_bare": bool,
         "_behind": bool,
@@ -149,7 +115,9 @@ class ToolParser(Saved):
         functions = self._functions = tool_schemas_of(schemas)
         self._bounded = bool(functions)  # whether the functions are known, to which calls are bounded
         reads = BLOCKS[style.grammar]
-        self._block: Block = EitherBlock(reads, style, functions) if style.or_json else reads(style, functions)
+        self._block: SteppedBlock | EitherBlock = (
+            EitherBlock(reads, style, functions) if style.or_json else reads(style, functions)
+        )
         self._begins = first_of((*style.opens, *style.bare))
         self._ends = first_of(tuple(text[-1] for text in (*style.opens, *style.bare)))
         # Calls in JSON name themselves as such; other text in brackets may be code, unless it names one of the tools.

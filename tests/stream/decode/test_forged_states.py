@@ -15,10 +15,11 @@ from msgspec.structs import replace
 from tokenweir.encode.errors import StateError
 from tokenweir.encode.spec import AddedToken
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
-from tokenweir.stream.decode.parsers.base import MAX_COUNT, MAX_HEADER, first_of
 from tokenweir.stream.decode.parsers.blocks import literals, nested_values
 from tokenweir.stream.decode.parsers.detection import Styles, make_splitter
+from tokenweir.stream.decode.parsers.saved import MAX_COUNT
 from tokenweir.stream.decode.parsers.schemas import tool_schemas_of
+from tokenweir.stream.decode.parsers.text_search import MAX_HEADER, first_of
 from tokenweir.stream.decode.saved_state import DIGEST, MAGIC, read_state, write_state
 from tokenweir.templates.styles.reasoning import STYLES
 from tokenweir.templates.styles.tools import TOOL_STYLES

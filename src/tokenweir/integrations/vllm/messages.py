@@ -16,8 +16,8 @@ from vllm.entrypoints.generate.base.protocol import (
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.options import DecoderOptions
-from tokenweir.stream.decode.parsers.base import Piece
 from tokenweir.stream.decode.parsers.detection import find_splitter
+from tokenweir.stream.decode.parsers.pieces import Piece
 from tokenweir.stream.decode.parsers.schemas import tool_schemas_of
 from tokenweir.stream.events.deltas import Channel, Delta, Finish, ReasoningDelta, TextDelta, ToolCallDelta
 from tokenweir.templates.styles.reasoning import style_of

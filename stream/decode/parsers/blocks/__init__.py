@@ -5,7 +5,7 @@ language, `TypedLiteralBlock` literals typed by the request's schemas, `PythonOb
 `FunctionBlock` calls that a registered function reads, and `EitherBlock` JSON or another form.
 To add another form of calls:
 
-1. Write a class that reads blocks (`Block` of `parsers/base.py`), in a file of its own here, on `SteppedBlock`, a
+1. Write a class that reads blocks, in a file of its own here, on `SteppedBlock`, a
    state machine with held text; `function_block.py` is the shortest. The table `STATES` has its states; the step of each is the method
    `_in_` and the state's name. A step may hold text (`_hold`), wait for more of it (`_wait`), emit a call's name (`_named`), its JSON
    (`_pass_json`) and its end (`_end_call`, `_break`), release what is not a call (`_release`), and end the block (`_close`). `_goes_on`
@@ -20,7 +20,7 @@ To add another form of calls:
    state "rest" then emits its text as it is written, on the channel of calls. The joined sources must be the text that was fed, and pieces
    must not depend on how it was cut: hold (`held`) a possible prefix of markup. Text that is scanned again with each
    part has at most `MAX_HEADER` characters.
-3. List the mutable attributes in `SAVED`, the table of `state`, `restore` and `copy` in `base.Saved`. Their types must
+3. List the mutable attributes in `SAVED`, the table of `state`, `restore` and `copy` in `saved.Saved`. Their types must
    be readable and writable by `msgspec`; a held text that grows part by part is a `HeldText`. A saved state may be
    forged: bound its texts and numbers by their types (`ShortText`, `Count`), mark in `STATES` the states without held
    text (`emits`), and check in `check` the invariants that the steps rely on.

@@ -6,7 +6,8 @@ import json
 from typing import Any, ClassVar, Literal
 
 from tokenweir.encode._core import JsonValue
-from tokenweir.stream.decode.parsers.base import Saved, ShortText, SkippableText, check_restored
+from tokenweir.stream.decode.parsers.saved import Saved, ShortText, check_restored
+from tokenweir.stream.decode.parsers.splitter import SkippableText
 
 MAX_NAME = 1024  # characters of a key or a name, quotes and escapes included
 
@@ -39,21 +40,6 @@ class CallObject(Saved):
         foreign: A key that calls do not have came before the name.
 
     """
-
-    __slots__ = (
-        "_argument_keys",
-        "_expect",
-        "_kept",
-        "_kind",
-        "_name_keys",
-        "_nested",
-        "_value",
-        "begun",
-        "done",
-        "error",
-        "foreign",
-        "name",
-    )
 
     SAVED: ClassVar[dict[str, Any]] = {
         "name": ShortText,

@@ -12,42 +12,21 @@ from typing import Any, ClassVar, Self
 import msgspec
 from msgspec.structs import replace
 
-from tokenweir.stream.decode.parsers.base import (
-    ANSWER,
-    MAX_HEADER,
-    Block,
-    CallNumber,
-    Piece,
-    Saved,
-    ShortText,
-    SkippableText,
-    check_restored,
-    mark_at,
-    plain,
-)
 from tokenweir.stream.decode.parsers.blocks.json_block import JsonBlock
+from tokenweir.stream.decode.parsers.blocks.stepped_block import SteppedBlock
+from tokenweir.stream.decode.parsers.pieces import ANSWER, Piece, plain
+from tokenweir.stream.decode.parsers.saved import CallNumber, Saved, ShortText, check_restored
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
+from tokenweir.stream.decode.parsers.splitter import SkippableText
+from tokenweir.stream.decode.parsers.text_search import MAX_HEADER, mark_at
 from tokenweir.templates.styles.grammars import ParameterStyle, ToolStyle
 
 
 class EitherBlock(Saved):
-    """`Block` for tool calls that are written either in a style's own form or in JSON.
+    """Block for tool calls that are written either in a style's own form or in JSON.
 
     The first characters of each block decide which of two inner blocks reads it.
     """
-
-    __slots__ = (
-        "_block",
-        "_call_opens",
-        "_chosen",
-        "_json",
-        "_left",
-        "_opener",
-        "_openers",
-        "_own",
-        "_unprocessed",
-        "call",
-    )
 
     SAVED: ClassVar[dict[str, Any]] = {
         "call": CallNumber,
@@ -57,7 +36,9 @@ class EitherBlock(Saved):
         "_chosen": bool,
     }
 
-    def __init__(self, own: Callable[[ToolStyle, ToolSchemas], Block], style: ToolStyle, schemas: ToolSchemas) -> None:
+    def __init__(
+        self, own: Callable[[ToolStyle, ToolSchemas], SteppedBlock], style: ToolStyle, schemas: ToolSchemas
+    ) -> None:
         """Configure the block for a style of tool calls.
 
         Args:
@@ -66,10 +47,10 @@ class EitherBlock(Saved):
             schemas: The JSON schemas of the request's tools, by function name.
 
         """
-        self._own: Block = own(style, schemas)
+        self._own: SteppedBlock = own(style, schemas)
         if isinstance(style, ParameterStyle) and style.name_ends:  # the tag of a call contains its name
             style = replace(style, call_opens="", call_closes="")
-        self._json: Block = JsonBlock(style, schemas)
+        self._json: SteppedBlock = JsonBlock(style, schemas)
         self._call_opens = tuple(filter(None, (style.call_opens,)))
         self._openers = ("", *style.opens)
         self.begin("", -1)
@@ -79,7 +60,7 @@ class EitherBlock(Saved):
         self._opener = opener
         self._left = False  # the opening text is dropped
         self._unprocessed = ""  # text before the form is known
-        self._block: Block | None = None  # the delegate, once known
+        self._block: SteppedBlock | None = None  # the delegate, once known
         self._chosen = False  # the delegate is the JSON block
 
     def leave_opener(self) -> None:
@@ -148,7 +129,7 @@ class EitherBlock(Saved):
         if block is not None:
             self._choose(self._chosen).restore(block)
 
-    def _choose(self, is_json: bool) -> Block:
+    def _choose(self, is_json: bool) -> SteppedBlock:
         """Start the JSON block if `is_json`, else the block of the style's own form, and return it."""
         self._chosen = is_json
         self._block = block = self._json if is_json else self._own

@@ -8,19 +8,11 @@ from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
-from tokenweir.stream.decode.parsers.base import (
-    ANSWER,
-    CUT_SHORT,
-    MAX_HEADER,
-    TOOL_CALL,
-    Count,
-    Piece,
-    ShortText,
-    check_restored,
-    find_mark,
-)
 from tokenweir.stream.decode.parsers.blocks.stepped_block import BROKEN, State, SteppedBlock
+from tokenweir.stream.decode.parsers.pieces import ANSWER, CUT_SHORT, TOOL_CALL, Piece
+from tokenweir.stream.decode.parsers.saved import Count, ShortText, check_restored
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
+from tokenweir.stream.decode.parsers.text_search import MAX_HEADER, find_mark
 from tokenweir.templates.styles.grammars import ToolStyle
 
 CallReader = Callable[[str, ToolSchemas], Iterable[tuple[str, Mapping[str, Any]]]]
@@ -41,11 +33,7 @@ STATES = {
 class FunctionBlock(SteppedBlock, states=STATES):
     """Block of tool calls that holds text up to the closing text, and then has a registered function read the calls."""
 
-    __slots__ = ("_opened", "_read")
-
     SAVED: ClassVar[dict[str, Any]] = {**SteppedBlock.BASE_SAVED, "_state": ShortText, "_opened": Count}
-
-    skippable = None
 
     def __init__(self, read: CallReader, style: ToolStyle, schemas: ToolSchemas) -> None:
         """Configure the block for a style of tool calls.

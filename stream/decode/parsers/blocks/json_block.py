@@ -8,27 +8,15 @@ from typing import Any, ClassVar, Self
 import msgspec
 
 from tokenweir.encode._core import JsonValue
-from tokenweir.stream.decode.parsers.base import (
-    ANSWER,
-    CUT_SHORT,
-    MAX_HEADER,
-    TOOL_CALL,
-    Count,
-    Piece,
-    ShortText,
-    SkippableText,
-    check_restored,
-    first_match,
-    first_of,
-    mark_at,
-    markup,
-    plain,
-)
 from tokenweir.stream.decode.parsers.blocks.call_object import CallObject
 from tokenweir.stream.decode.parsers.blocks.stepped_block import FENCE, OTHER_THAN_SPACE, RESTS, State, SteppedBlock
 from tokenweir.stream.decode.parsers.blocks.text_buffer import HeldText
 from tokenweir.stream.decode.parsers.blocks.written_ids import function_of
+from tokenweir.stream.decode.parsers.pieces import ANSWER, CUT_SHORT, TOOL_CALL, Piece, markup, plain
+from tokenweir.stream.decode.parsers.saved import Count, ShortText, check_restored
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
+from tokenweir.stream.decode.parsers.splitter import SkippableText
+from tokenweir.stream.decode.parsers.text_search import MAX_HEADER, first_match, first_of, mark_at
 from tokenweir.templates.styles.grammars import ToolStyle
 
 _BRACKET = re.compile(r"[\[{]").search
@@ -50,23 +38,7 @@ STATES = {
 
 
 class JsonBlock(SteppedBlock, states=STATES):
-    """`Block` of calls whose arguments are JSON."""
-
-    __slots__ = (
-        "_after_mark",
-        "_bare",
-        "_begun",
-        "_call_ends",
-        "_closers",
-        "_early",
-        "_head",
-        "_header_ends",
-        "_header_marks",
-        "_in_list",
-        "_object",
-        "_skippable_in_header",
-        "_value",
-    )
+    """Block of calls whose arguments are JSON."""
 
     SAVED: ClassVar[dict[str, Any]] = {
         **SteppedBlock.BASE_SAVED,
@@ -285,8 +257,6 @@ class JsonBlock(SteppedBlock, states=STATES):
 
     def _in_arguments(self, text: str, place: int, out: list[Piece]) -> int:
         end = self._pass_json(self._value, text, place, out)
-        if self._value.error is not None:
-            return self._break(self._value.error, end, out)
         if self._value.done:
             self._complete(out)
         return end

@@ -14,21 +14,6 @@ from __future__ import annotations
 import re
 from typing import Any, ClassVar
 
-from tokenweir.stream.decode.parsers.base import (
-    ANSWER,
-    CUT_SHORT,
-    MAX_HEADER,
-    TOOL_CALL,
-    Piece,
-    ShortText,
-    SkippableText,
-    check_restored,
-    find_mark,
-    first_match,
-    mark_at,
-    markup,
-    plain,
-)
 from tokenweir.stream.decode.parsers.blocks.coercion import escaped_runs, quoted
 from tokenweir.stream.decode.parsers.blocks.literals import (
     SET,
@@ -39,7 +24,11 @@ from tokenweir.stream.decode.parsers.blocks.literals import (
     string_ends,
 )
 from tokenweir.stream.decode.parsers.blocks.stepped_block import OTHER_THAN_SPACE, RESTS, State, SteppedBlock
+from tokenweir.stream.decode.parsers.pieces import ANSWER, CUT_SHORT, TOOL_CALL, Piece, markup, plain
+from tokenweir.stream.decode.parsers.saved import ShortText, check_restored
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
+from tokenweir.stream.decode.parsers.splitter import SkippableText
+from tokenweir.stream.decode.parsers.text_search import MAX_HEADER, find_mark, first_match, mark_at
 from tokenweir.templates.styles.grammars import LiteralStyle, ToolStyle
 
 MAX_DEPTH = 64
@@ -78,9 +67,7 @@ STATES = {
 
 
 class LiteralBlock(SteppedBlock, states=STATES):
-    """`Block` of calls in the syntax of a programming language."""
-
-    __slots__ = ("_bare", "_in_list", "_is_key", "_name", "_quote", "_stack", "_word")
+    """Block of calls in the syntax of a programming language."""
 
     SAVED: ClassVar[dict[str, Any]] = {
         **SteppedBlock.BASE_SAVED,
@@ -323,23 +310,19 @@ class LiteralBlock(SteppedBlock, states=STATES):
         return self._emit_argument(self._quote, '"', out)
 
     def _in_word(self, text: str, place: int, out: list[Piece]) -> int:
-        end = first_match(_ENDS_WORD, text, place)
-        ends = end < len(text)
-        if self._style.closes:
-            at, mark = find_mark(text, place, (self._style.closes,))
-            end, ends = (at, bool(mark)) if at < end else (end, ends)
+        end, quote, known = self._word_end(text, place)
         if end - place > (room := max(0, MAX_HEADER - len(self._word))):
             end = self._hold(text, place, place + room, out)
             return self._break(f"a value has more than {MAX_HEADER} characters", end, out)
         self._word += text[place:end]
         self._hold(text, place, end, out)
-        if not ends:
+        if not known:
             return self._wait(text, end)
-        if (value := self._word_as_json(self._word)) is None:
+        if (value := self._word_value(quote)) is None:
             return self._break(f"{self._word!r:.80} is no value", end, out)
-        out.append(Piece(self._undecided.take(), TOOL_CALL, value, call=self.call))
+        out.append(Piece(self._undecided.take() + quote, TOOL_CALL, value, call=self.call))
         self._state = "after"
-        return end
+        return end + len(quote)
 
     def _in_after(self, text: str, place: int, out: list[Piece]) -> int:
         """Read the comma or the closing bracket behind a value. Return the index of the unprocessed text."""
@@ -398,6 +381,24 @@ class LiteralBlock(SteppedBlock, states=STATES):
     def _string(self, text: str, out: list[Piece]) -> None:
         for run, json in escaped_runs(text):
             self._emit_argument(run, json, out)
+
+    def _word_end(self, text: str, place: int) -> tuple[int, str, bool]:
+        """Find the end of a value without an opening quote, from index `place` on.
+
+        Returns:
+            Its index, the closing quote that stands there or an empty text, and whether the end is known already.
+
+        """
+        end = first_match(_ENDS_WORD, text, place)
+        ends = end < len(text)
+        if self._style.closes:
+            at, mark = find_mark(text, place, (self._style.closes,))
+            end, ends = (at, bool(mark)) if at < end else (end, ends)
+        return end, "", ends
+
+    def _word_value(self, quote: str) -> str | None:
+        """Return the complete value as JSON; None for an invalid one. `quote` is the quote behind it, if there is one."""
+        return self._word_as_json(self._word)
 
     def _word_as_json(self, word: str) -> str | None:
         return json_of_word(word) or (quoted(word) if self._style.words else None)

@@ -16,20 +16,6 @@ from functools import cache
 from typing import Any, ClassVar, Literal
 
 from tokenweir.encode._core import JsonValue
-from tokenweir.stream.decode.parsers.base import (
-    ANSWER,
-    CUT_SHORT,
-    MAX_HEADER,
-    TOOL_CALL,
-    Count,
-    Piece,
-    ShortText,
-    SkippableText,
-    check_restored,
-    find_mark,
-    mark_at,
-    markup,
-)
 from tokenweir.stream.decode.parsers.blocks import tagged_calls
 from tokenweir.stream.decode.parsers.blocks.coercion import STRING, Types, escaped, escaped_runs
 from tokenweir.stream.decode.parsers.blocks.literals import json_of_argument
@@ -37,7 +23,11 @@ from tokenweir.stream.decode.parsers.blocks.nested_values import nested_json
 from tokenweir.stream.decode.parsers.blocks.stepped_block import RESTS, State
 from tokenweir.stream.decode.parsers.blocks.tagged_calls import TaggedCalls
 from tokenweir.stream.decode.parsers.blocks.value_ends import value_end
+from tokenweir.stream.decode.parsers.pieces import ANSWER, CUT_SHORT, TOOL_CALL, Piece, markup
+from tokenweir.stream.decode.parsers.saved import Count, ShortText, check_restored
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
+from tokenweir.stream.decode.parsers.splitter import SkippableText
+from tokenweir.stream.decode.parsers.text_search import MAX_HEADER, find_mark, mark_at
 from tokenweir.stream.decode.parsers.value_schemas import ValueSchema
 from tokenweir.templates.styles.grammars import ToolStyle
 
@@ -65,9 +55,7 @@ STATES = tagged_calls.STATES | {
 
 
 class ParameterBlock(TaggedCalls, states=STATES):
-    """`Block` of calls with a tagged element for each argument, as in XML."""
-
-    __slots__ = ("_call_ends", "_closer", "_depth", "_json", "_key", "_kind", "_opener", "_short", "_stops", "_streams")
+    """Block of calls with a tagged element for each argument, as in XML."""
 
     SAVED: ClassVar[dict[str, Any]] = {
         **TaggedCalls.BASE_SAVED,
@@ -174,8 +162,6 @@ class ParameterBlock(TaggedCalls, states=STATES):
 
     def _in_object(self, text: str, place: int, out: list[Piece]) -> int:
         end = self._pass_json(self._json, text, place, out)
-        if self._json.error is not None:
-            return self._break(self._json.error, end, out)
         if self._json.done:
             self._complete("", out)
         return end
@@ -330,8 +316,6 @@ class ParameterBlock(TaggedCalls, states=STATES):
 
     def _in_json(self, text: str, place: int, out: list[Piece]) -> int:
         end = self._pass_json(self._json, text, place, out)
-        if self._json.error is not None:
-            return self._break(self._json.error, end, out)
         if self._json.done:
             self._state = "json ends"
         return end

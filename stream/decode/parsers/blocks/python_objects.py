@@ -12,19 +12,11 @@ import json
 import re
 from typing import Any, ClassVar, Literal
 
-from tokenweir.stream.decode.parsers.base import (
-    ANSWER,
-    CUT_SHORT,
-    TOOL_CALL,
-    Count,
-    Piece,
-    ShortText,
-    check_restored,
-    mark_at,
-    markup,
-)
 from tokenweir.stream.decode.parsers.blocks.literals import json_of_container
 from tokenweir.stream.decode.parsers.blocks.stepped_block import BROKEN, State, SteppedBlock
+from tokenweir.stream.decode.parsers.pieces import ANSWER, CUT_SHORT, TOOL_CALL, Piece, markup
+from tokenweir.stream.decode.parsers.saved import Count, ShortText, check_restored
+from tokenweir.stream.decode.parsers.text_search import mark_at
 
 _OBJECT = frozenset({"object"})
 _NEXT = {quote: re.compile(rf"[{quote}\\]").search for quote in "'\""} | {"": re.compile(r"['\"\[\]{}()]").search}
@@ -39,9 +31,7 @@ STATES = {
 
 
 class PythonObjectBlock(SteppedBlock, states=STATES):
-    """`Block` of calls that are objects in Python's syntax."""
-
-    __slots__ = ("_bare", "_depth", "_head", "_in_list", "_quote")
+    """Block of calls that are objects in Python's syntax."""
 
     SAVED: ClassVar[dict[str, Any]] = {
         **SteppedBlock.BASE_SAVED,
@@ -69,11 +59,6 @@ class PythonObjectBlock(SteppedBlock, states=STATES):
         check_restored(held <= self.MAX_HELD, f"more than {self.MAX_HELD} characters are held")
         opened = self._state != "object" or (self._head < held and self._depth > 0)
         check_restored(opened, "an object goes on that has not begun")
-
-    @property
-    def skippable(self) -> None:
-        """None: no text may bypass `feed`."""
-        return None
 
     def _cut_short(self, held: str) -> list[Piece]:
         if self._called and not self._bare:

@@ -21,23 +21,12 @@ from typing import Any, ClassVar, Literal
 from msgspec import Struct
 
 from tokenweir.encode._core import JsonValue
-from tokenweir.stream.decode.parsers.base import (
-    ANSWER,
-    MAX_PASSED,
-    TOOL_CALL,
-    CallNumber,
-    Piece,
-    Saved,
-    ShortText,
-    SkippableText,
-    check_restored,
-    find_mark,
-    first_match,
-    markup,
-    plain,
-)
 from tokenweir.stream.decode.parsers.blocks.text_buffer import HeldText
+from tokenweir.stream.decode.parsers.pieces import ANSWER, TOOL_CALL, Piece, markup, plain
+from tokenweir.stream.decode.parsers.saved import CallNumber, Saved, ShortText, check_restored
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
+from tokenweir.stream.decode.parsers.splitter import MAX_PASSED, SkippableText
+from tokenweir.stream.decode.parsers.text_search import find_mark, first_match
 from tokenweir.stream.events.deltas import Channel
 from tokenweir.templates.styles.grammars import ToolStyle
 
@@ -99,19 +88,15 @@ RESTS = {
 
 
 class SteppedBlock(Saved, ABC):
-    """Base class of blocks of tool calls that are state machines: a method for each state processes its text."""
+    """Base class of blocks of tool calls that are state machines: a method for each state processes its text.
 
-    __slots__ = (
-        "_before_end",
-        "_called",
-        "_reason",
-        "_schemas",
-        "_state",
-        "_style",
-        "_undecided",
-        "_unprocessed",
-        "call",
-    )
+    A block is the text behind an opening text, up to its end. One object, made with the style and the request's tools,
+    reads all blocks of an answer, one after the other.
+
+    Attributes:
+        call: The number of the call whose name was emitted last; -1 before the first one.
+
+    """
 
     STATES: ClassVar[Mapping[str, State]]
     STEPS: ClassVar[Mapping[str, Step]]
@@ -196,6 +181,15 @@ class SteppedBlock(Saved, ABC):
     def held(self) -> str:
         """The text of the block, its opening text included, that no piece contains yet."""
         return str(self._undecided) + self._unprocessed
+
+    @property
+    def skippable(self) -> SkippableText | None:
+        """Description of text that may take the fast path, without `feed`; None if all text must be fed.
+
+        Its channel is that of calls, or the answer if the block has broken. It may name `closers`: texts that end the
+        block if only markup is held before them. The block is not fed these.
+        """
+        return None
 
     def feed(self, text: str, out: list[Piece]) -> str:
         """Process more text, append the final pieces to `out`, and return the text after the block.
@@ -335,11 +329,14 @@ class SteppedBlock(Saved, ABC):
         return Piece(source, TOOL_CALL, "", name, self.call)
 
     def _pass_json(self, value: JsonValue, text: str, place: int, out: list[Piece]) -> int:
-        """Feed text from `place` on to a JSON value, emit it as arguments of the call; return the index after it."""
+        """Feed text from `place` on to a JSON value, emit it as arguments of the call; return the index after it.
+
+        An error of the value ends the call.
+        """
         end = value.feed(text, place)
         if end > place:
             out.append(Piece(text[place:end], TOOL_CALL, text[place:end], call=self.call))
-        return end
+        return end if value.error is None else self._break(value.error, end, out)
 
     def _end_call(self, out: list[Piece]) -> None:
         """Emit the piece that marks a call as complete, and continue behind the call."""
@@ -368,23 +365,6 @@ class SteppedBlock(Saved, ABC):
         """End the block. The held text is its closing markup, which is removed."""
         out.append(markup(self._undecided.take()))
         self._state = "done"
-
-
-def check_every_step() -> None:
-    """Have all blocks assert after each step that their tables allow the next state: a switch for tests and debugging."""
-    blocks = SteppedBlock.__subclasses__()
-    for block in blocks:
-        blocks += block.__subclasses__()
-        block.STEPS = {state: _checked(step, state, block.STATES[state].then) for state, step in block.STEPS.items()}
-
-
-def _checked(step: Step, state: str, then: tuple[str, ...]) -> Step:
-    def checked(block: SteppedBlock, text: str, place: int, out: list[Piece]) -> int:
-        end = step(block, text, place, out)
-        assert block._state in (state, *then), f"{type(block).__name__} goes from {state!r} to {block._state!r}"
-        return end
-
-    return checked
 
 
 def _before_end(style: ToolStyle) -> SkippableText | None:

@@ -9,18 +9,11 @@ from __future__ import annotations
 import re
 from typing import Any, ClassVar
 
-from tokenweir.stream.decode.parsers.base import (
-    MAX_HEADER,
-    TOOL_CALL,
-    Piece,
-    ShortText,
-    check_restored,
-    find_mark,
-    mark_at,
-    markup,
-)
 from tokenweir.stream.decode.parsers.blocks.stepped_block import State, SteppedBlock
+from tokenweir.stream.decode.parsers.pieces import TOOL_CALL, Piece, markup
+from tokenweir.stream.decode.parsers.saved import ShortText, check_restored
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
+from tokenweir.stream.decode.parsers.text_search import MAX_HEADER, find_mark, mark_at
 from tokenweir.templates.styles.grammars import ParameterStyle, ToolStyle
 
 _NAMING = ("name", "tail", "first")
@@ -46,8 +39,6 @@ class TaggedCalls(SteppedBlock, states=STATES):
 
     A subclass reads the arguments, from the state "parameters" on.
     """
-
-    __slots__ = ("_after_name", "_empty", "_name")
 
     BASE_SAVED: ClassVar[dict[str, Any]] = {**SteppedBlock.BASE_SAVED, "_name": ShortText, "_empty": bool}
 

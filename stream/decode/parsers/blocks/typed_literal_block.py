@@ -15,21 +15,14 @@ from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
-from tokenweir.stream.decode.parsers.base import (
-    MAX_HEADER,
-    TOOL_CALL,
-    Piece,
-    ShortText,
-    find_mark,
-    first_match,
-    first_of,
-    mark_at,
-)
 from tokenweir.stream.decode.parsers.blocks import literal_block
 from tokenweir.stream.decode.parsers.blocks.coercion import STRING, Types, json_of, quoted
 from tokenweir.stream.decode.parsers.blocks.literal_block import LiteralBlock
 from tokenweir.stream.decode.parsers.blocks.literals import MAX_LOOK, json_of_argument, text_of_literal
 from tokenweir.stream.decode.parsers.blocks.stepped_block import OTHER_THAN_SPACE, State
+from tokenweir.stream.decode.parsers.pieces import TOOL_CALL, Piece
+from tokenweir.stream.decode.parsers.saved import ShortText
+from tokenweir.stream.decode.parsers.text_search import MAX_HEADER, find_mark, first_match, first_of, mark_at
 
 _QUOTES = "\"'"
 _QUOTED = re.compile(
@@ -48,8 +41,6 @@ STATES = literal_block.STATES | {
 
 class TypedLiteralBlock(LiteralBlock, states=STATES):
     """`LiteralBlock` with values of the types that the tools' schemas declare."""
-
-    __slots__ = ("_key",)
 
     SAVED: ClassVar[dict[str, Any]] = {**LiteralBlock.SAVED, "_key": ShortText}
 
@@ -102,23 +93,8 @@ class TypedLiteralBlock(LiteralBlock, states=STATES):
         self._state, self._quote = "quoted", quote
         return place + self._emit_argument(quote, "", out)
 
-    def _in_word(self, text: str, place: int, out: list[Piece]) -> int:
-        """Read a value without an opening quote, up to the closing quote, the next argument, or the end of the call.
-
-        Return the index of the unprocessed text.
-        """
-        end, quote, known = self._word_end(text, place)
-        if end - place > (room := max(0, MAX_HEADER - len(self._word))):
-            end = self._hold(text, place, place + room, out)
-            return self._break(f"a value has more than {MAX_HEADER} characters", end, out)
-        self._word += text[place:end]
-        self._hold(text, place, end, out)
-        if not known:
-            return self._wait(text, end)
-        value = None if quote else self._word_as_json(self._word.rstrip())
-        out.append(Piece(self._undecided.take() + quote, TOOL_CALL, value or quoted(self._word), call=self.call))
-        self._state = "after"
-        return end + len(quote)
+    def _word_value(self, quote: str) -> str:
+        return (None if quote else self._word_as_json(self._word.rstrip())) or quoted(self._word)
 
     def _quoted_text(self, text: str, place: int, after: str) -> tuple[int, str | None]:
         """Read a string literal of JSON or Python at index `place`, which must be followed by one of the characters `after`.
@@ -143,12 +119,6 @@ class TypedLiteralBlock(LiteralBlock, states=STATES):
         return found.end(kind) + 1, text_of_literal(text[: found.end(kind) + 1])
 
     def _word_end(self, text: str, place: int) -> tuple[int, str, bool]:
-        """Find the end of a value without an opening quote, from index `place` on.
-
-        Returns:
-            The index of the end, the closing quote there (or an empty text), and whether the end is certain.
-
-        """
         marks = (*self._style.quotes, *filter(None, (self._style.closes,)))
         search = first_of((",", "]", "}", *marks))
         while (found := search(text, place)) is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from tokenweir.stream.decode.parsers.base import whole_or_cut
+from tokenweir.stream.decode.parsers.text_search import whole_or_cut
 from tokenweir.templates.styles.grammars import ParameterStyle
 
 _LONGEST_KEY = 64  # characters of a parameter's name that shows the end of the value before it

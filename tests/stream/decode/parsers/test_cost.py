@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from splitting import cut, run
 
-from tokenweir.stream.decode.parsers.base import MAX_AT_ONCE, MAX_HEADER
 from tokenweir.stream.decode.parsers.detection import Styles, make_splitter
+from tokenweir.stream.decode.parsers.text_search import MAX_AT_ONCE, MAX_HEADER
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.templates.styles.reasoning import STYLES
 from tokenweir.templates.styles.tools import TOOL_STYLES

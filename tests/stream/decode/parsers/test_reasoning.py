@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tokenweir.stream.decode.parsers.base import markup
+from tokenweir.stream.decode.parsers.pieces import markup
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
 from tokenweir.stream.events.deltas import Channel
 from tokenweir.templates.styles.reasoning import STYLES, ReasoningStyle

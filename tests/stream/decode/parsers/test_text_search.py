@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from tokenweir.stream.decode.parsers.base import Piece, mark_at, markup, plain
+from tokenweir.stream.decode.parsers.pieces import Piece, markup, plain
+from tokenweir.stream.decode.parsers.text_search import mark_at
 from tokenweir.stream.events.deltas import Channel
 
 
