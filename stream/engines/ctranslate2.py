@@ -19,7 +19,14 @@ from typing import Any
 
 from tokenweir.encode.base.options import check_flags
 from tokenweir.encode.errors import EngineError, without_path
-from tokenweir.stream.engines.protocol import check_top_k, refuse_several, refuse_unsupported
+from tokenweir.stream.engines.protocol import (
+    check_prompt,
+    check_top_k,
+    refuse_seed,
+    refuse_several,
+    refuse_unsupported,
+    room_behind,
+)
 from tokenweir.stream.engines.sync import SyncEngine
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.events.step import EngineStep
@@ -98,7 +105,8 @@ class CTranslate2Engine:
 
     def _steps(self, prompt_ids: Sequence[int], sampling: Sampling) -> Iterator[EngineStep]:
         prompt = self._prompt(prompt_ids)
-        options = self._options(sampling, self._room(prompt_ids))
+        room = None if self.context_size is None else room_behind(prompt_ids, self.context_size)
+        options = self._options(sampling, room)
         if options["max_length"] == 0:
             return
         end_ids = frozenset(options["end_token"])
@@ -124,40 +132,16 @@ class CTranslate2Engine:
     def _prompt(self, prompt_ids: Sequence[int]) -> list[str]:
         if len(prompt_ids) == 0:
             raise EngineError("CTranslate2 needs a prompt of at least one id")
-        for position, token_id in enumerate(prompt_ids):
-            if not 0 <= token_id < len(self.tokens):
-                raise EngineError(
-                    f"prompt id {token_id} at position {position} is outside the model's vocabulary of {len(self.tokens)}"
-                )
+        check_prompt(prompt_ids, len(self.tokens), "the model's vocabulary")
         return [self.tokens[token_id] for token_id in prompt_ids]
-
-    def _room(self, prompt_ids: Sequence[int]) -> int | None:
-        """Return how many ids an answer to the prompt may have in the model's context; None if the context size is unknown.
-
-        Raises:
-            EngineError: The prompt fills the context.
-
-        """
-        if self.context_size is None:
-            return None
-        if len(prompt_ids) >= self.context_size:
-            raise EngineError(
-                f"a prompt of {len(prompt_ids)} ids leaves no room in the model's context of {self.context_size}",
-                kind="refused",
-            )
-        return self.context_size - len(prompt_ids)
 
     def _options(self, sampling: Sampling, room: int | None) -> dict[str, Any]:
         refuse_unsupported("CTranslate2", sampling, self.supports)
         temperature, top_p, top_k = sampling.temperature, sampling.top_p, sampling.top_k
         greedy = temperature == 0 or top_k == 1 or (temperature is None and top_p is None and top_k is None)
         refuse_several("CTranslate2", sampling)
-        if sampling.seed is not None and not greedy:
-            raise EngineError(
-                f"CTranslate2 seeds the whole process, not a call; seed={sampling.seed} cannot be honoured",
-                kind="unsupported",
-                option="seed",
-            )
+        if not greedy:
+            refuse_seed("CTranslate2", sampling)
         check_top_k(sampling)
         max_tokens = DEFAULT_MAX_TOKENS if sampling.max_tokens is None else sampling.max_tokens
         max_tokens = max_tokens if room is None else min(max_tokens, room)

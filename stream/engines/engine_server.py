@@ -9,8 +9,8 @@ Servers are not trusted: compressed bodies are refused, and every read is bounde
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -272,8 +272,16 @@ class EngineServer:
     def _failure(self, what: str, error: Exception, kind: EngineFailure) -> EngineError:
         return EngineError(f"{self.name} at {self.url} {what}: {error or type(error).__name__}", kind=kind)
 
-    def _broken(self) -> _Broken:
-        return _Broken(self)
+    @contextmanager
+    def _broken(self) -> Iterator[None]:
+        """Convert timeouts and connection errors of httpx inside the context to `EngineError`."""
+        httpx = _httpx()
+        try:
+            yield
+        except httpx.TimeoutException as error:
+            raise self._failure("has gone silent", error, "timeout") from error
+        except httpx.HTTPError as error:
+            raise self._failure("broke the connection off", error, "unreachable") from error
 
 
 def _httpx() -> ModuleType:
@@ -289,22 +297,6 @@ async def _free(response: httpx.Response) -> None:
     """Close a response and break its reference cycle, which keeps the connection and all that was read in memory."""
     await response.aclose()
     del response.stream
-
-
-class _Broken:
-    """Context manager that converts timeouts and connection errors of httpx in its block to `EngineError`."""
-
-    def __init__(self, server: EngineServer) -> None:
-        self._server = server
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        httpx = _httpx()
-        if isinstance(error, httpx.TimeoutException):
-            raise self._server._failure("has gone silent", error, "timeout") from error
-        if isinstance(error, httpx.HTTPError):
-            raise self._server._failure("broke the connection off", error, "unreachable") from error
 
 
 def request_fields(engine: str, sampling: Sampling, names: Mapping[str, str], extra: Collection[str]) -> dict[str, Any]:

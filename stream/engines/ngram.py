@@ -12,7 +12,7 @@ from anyio.lowlevel import checkpoint
 
 from tokenweir.encode.errors import EngineError
 from tokenweir.stream.engines.ngram_table import ORDER, Floats, NgramTable, default_table
-from tokenweir.stream.engines.protocol import check_top_k, refuse_several, refuse_unsupported
+from tokenweir.stream.engines.protocol import check_prompt, check_top_k, refuse_several, refuse_unsupported
 from tokenweir.stream.events.sampling import Sampling
 
 DEFAULT_TEMPERATURE = 0.8
@@ -79,11 +79,7 @@ class NgramEngine:
         check_top_k(sampling)
         if sampling.seed is not None and sampling.seed < 0:
             raise EngineError(f"seed={sampling.seed} is below 0", kind="unsupported", option="seed")
-        for position, token_id in enumerate(prompt_ids):
-            if not 0 <= token_id < table.vocab_size:
-                raise EngineError(
-                    f"prompt id {token_id} at position {position} is outside the vocabulary of {table.vocab_size}"
-                )
+        check_prompt(prompt_ids, table.vocab_size)
         max_tokens = DEFAULT_MAX_TOKENS if sampling.max_tokens is None else sampling.max_tokens
         stop_ids = {*table.end_ids, *sampling.stop_token_ids}
         asked = last_turn(prompt_ids, table.end_ids)

@@ -79,6 +79,32 @@ def check_top_k(sampling: Sampling) -> None:
         raise EngineError(f"top_k={sampling.top_k} is below 1")
 
 
+def refuse_seed(library: str, sampling: Sampling) -> None:
+    """Raise `EngineError` if a sampling has a seed, which a library takes for the whole process only."""
+    if sampling.seed is not None:
+        raise EngineError(
+            f"{library} seeds the whole process, not a call; seed={sampling.seed} cannot be honoured",
+            kind="unsupported",
+            option="seed",
+        )
+
+
+def check_prompt(prompt_ids: Sequence[int], size: int, vocabulary: str = "the vocabulary") -> None:
+    """Raise `EngineError` if an id of a prompt is outside a vocabulary of `size` ids, which the error calls so."""
+    for position, token_id in enumerate(prompt_ids):
+        if not 0 <= token_id < size:
+            raise EngineError(f"prompt id {token_id} at position {position} is outside {vocabulary} of {size}")
+
+
+def room_behind(prompt_ids: Sequence[int], context_size: int) -> int:
+    """Return how many ids an answer to a prompt may have in a model's context; raise `EngineError` if there is no room."""
+    if len(prompt_ids) >= context_size:
+        raise EngineError(
+            f"a prompt of {len(prompt_ids)} ids leaves no room in the model's context of {context_size}", kind="refused"
+        )
+    return context_size - len(prompt_ids)
+
+
 class Engine(Protocol):
     """Object that turns prompt ids into an async generator of new ids.
 

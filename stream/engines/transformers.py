@@ -17,7 +17,7 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.options import DecoderOptions
 from tokenweir.stream.engines.grammar_mask import FIELDS, GrammarMask
-from tokenweir.stream.engines.protocol import refuse_several, refuse_unsupported
+from tokenweir.stream.engines.protocol import refuse_seed, refuse_several, refuse_unsupported
 from tokenweir.stream.engines.sync import SyncEngine
 from tokenweir.stream.events.deltas import Delta
 from tokenweir.stream.events.sampling import Sampling
@@ -157,12 +157,8 @@ class TransformersEngine:
             if (value := getattr(sampling, name)) is not None
         }
         greedy = not chosen or chosen.get("temperature") == 0 or chosen.get("top_k") == 1
-        if sampling.seed is not None and not greedy:
-            raise EngineError(
-                f"PyTorch seeds the whole process, not a call; seed={sampling.seed} cannot be honoured",
-                kind="unsupported",
-                option="seed",
-            )
+        if not greedy:
+            refuse_seed("PyTorch", sampling)
         most = DEFAULT_MAX_TOKENS if sampling.max_tokens is None else sampling.max_tokens
         options: dict[str, Any] = {"max_new_tokens": most, "do_sample": not greedy}
         if not greedy:

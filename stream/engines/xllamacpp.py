@@ -37,7 +37,7 @@ from tokenweir.stream.engines.llama_server import (
     Timings,
     completion_body,
 )
-from tokenweir.stream.engines.protocol import check_top_k
+from tokenweir.stream.engines.protocol import check_top_k, room_behind
 from tokenweir.stream.engines.sync import SyncEngine
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.events.step import EngineStep
@@ -168,11 +168,7 @@ class XllamacppEngine:
         if sampling.max_tokens == 0:
             return
         check_top_k(sampling)
-        if (room := self.context_size - len(prompt_ids)) <= 0:
-            raise EngineError(
-                f"a prompt of {len(prompt_ids)} ids leaves no room in the model's context of {self.context_size}",
-                kind="refused",
-            )
+        room = room_behind(prompt_ids, self.context_size)
         body = _NEUTRAL | {"repeat_last_n": self.context_size} | completion_body(prompt_ids, sampling)
         body["n_predict"] = min(room, body.get("n_predict", room))
         if sampling.seed is not None:
