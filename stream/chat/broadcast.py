@@ -43,26 +43,6 @@ class Broadcast(Generic[T]):
 
     """
 
-    __slots__ = (
-        "_audience",
-        "_begun",
-        "_bytes",
-        "_closed",
-        "_emptied",
-        "_failure",
-        "_filled",
-        "_had_readers",
-        "_listeners",
-        "_make",
-        "_max_ahead",
-        "_on_unwatched",
-        "_replay",
-        "_stall_timeout",
-        "_subscriptions",
-        "_waiting",
-        "_yield_due",
-    )
-
     def __init__(
         self,
         replay: ReplayBuffer[T],
@@ -262,8 +242,6 @@ class Subscription(Generic[T]):
 
     """
 
-    __slots__ = ("_broadcast", "_cut", "_listener", "_taken_at", "due", "interval", "position")
-
     def __init__(self, broadcast: Broadcast[T], start: int, interval: float) -> None:
         self.position = start
         self.interval = interval
@@ -378,8 +356,6 @@ class Subscription(Generic[T]):
 
 class _Signal:
     """Condition variable without a lock: `fire` wakes the tasks that are waiting, and is cheap if no task waits."""
-
-    __slots__ = ("event",)
 
     def __init__(self) -> None:
         self.event: anyio.Event | None = None

@@ -35,20 +35,6 @@ class Cancellable(AsyncIterator[Any]):
 
     """
 
-    __slots__ = (
-        "_cancelled",
-        "_cancelling",
-        "_interrupted",
-        "_items",
-        "_last",
-        "_loop",
-        "_pause",
-        "_source",
-        "_waiting",
-        "_yield_due",
-        "runs_ahead",
-    )
-
     def __init__(self, source: AsyncIterable[Any], last: Iterable[Any], *, runs_ahead: bool = False) -> None:
         self.runs_ahead = runs_ahead
         self._source = Owned(source)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from msgspec.structs import replace
@@ -21,6 +21,8 @@ from tokenweir.stream.prompts.cache.cached_prompt import CachedPrompt
 from tokenweir.stream.prompts.cache.prompt_cache import History, PromptCache
 from tokenweir.templates.messages import Messages
 from tokenweir.templates.prompt import Prompt
+
+T = TypeVar("T")
 
 ENCODER_BYTES = 1 << 16
 """The most bytes behind the text of an earlier prompt that the tokenizer encodes in place of the encoder."""
@@ -85,38 +87,19 @@ async def encode_plan(
         TextError: A message has a lone surrogate.
 
     """
-    encoded = await _encode_prompt(plan, tokenizer, encoder, prompts, tenant, history)
+    own = encoder if isinstance(encoder, Tokenizer) else tokenizer
+    encoding = _Encoding(plan, own, prompts, tenant, history)
+    encoded: EncodedPlan | None
+    if encoder is None or isinstance(encoder, Tokenizer):
+        encoded = await encoding.run(encoding.encode)
+    else:
+        prompt, encoded = await encoding.run(encoding.begin)
+        if encoded is None:
+            (ids,) = await encode_all([prompt], encoder)
+            encoded = await encoding.run(partial(encoding.keep, prompt, ids))
     if opening := plan.answer_opening(tokenizer, encoded.ids):
         return encoded._replace(ids=[*encoded.ids, *opening], opening=opening)
     return encoded
-
-
-async def _encode_prompt(
-    plan: AnswerPlan,
-    tokenizer: Tokenizer,
-    encoder: Encoder | None,
-    prompts: PromptCache | None,
-    tenant: str,
-    history: History,
-) -> EncodedPlan:
-    short = plan.is_short
-    own = encoder if isinstance(encoder, Tokenizer) else tokenizer
-    if encoder is None or isinstance(encoder, Tokenizer):
-        if prompts is None:
-            work = partial(_encode, plan, own)
-        else:
-            work = partial(_resume, plan, own, prompts, tenant, history)
-        return work() if short else await run_in_thread(work)
-    if prompts is None:
-        prompt = plan.render(own) if short else await run_in_thread(partial(plan.render, own))
-        return EncodedPlan((await encode_all([prompt], encoder))[0].tolist(), prompt=prompt)
-    start = partial(_begin, plan, own, prompts, tenant, history)
-    plan, prompt, encoded = start() if short else await run_in_thread(start)
-    if encoded is not None:
-        return encoded
-    ids = (await encode_all([prompt], encoder))[0]
-    keep = partial(_resumed, plan, prompt, own, prompts, tenant, history, ids)
-    return keep() if short else await run_in_thread(keep)
 
 
 async def prompt_media(plan: AnswerPlan, encoded: EncodedPlan, tokenizer: Tokenizer) -> MediaPrompt | None:
@@ -136,59 +119,55 @@ def placed_media(plan: AnswerPlan, encoded: EncodedPlan, tokenizer: Tokenizer) -
     return replace(media, text=media.text + tokenizer.decode(encoded.opening, skip_special_tokens=False))
 
 
-def _encode(plan: AnswerPlan, tokenizer: Tokenizer) -> EncodedPlan:
-    prompt = plan.render(tokenizer)
-    return EncodedPlan(prompt.encode(tokenizer), prompt=prompt)
+class _Encoding:
+    """Rendering and encoding of one plan's prompt, beside a cache of earlier prompts if there is one."""
 
+    def __init__(
+        self, plan: AnswerPlan, tokenizer: Tokenizer, prompts: PromptCache | None, tenant: str, history: History
+    ) -> None:
+        self._plan = plan
+        self._is_short = plan.is_short
+        self._tokenizer = tokenizer
+        self._prompts = prompts
+        self._history = history
+        # The data that prompts of one conversation share besides the messages.
+        before = plan.template.source, plan.tools, plan.template_kwargs
+        self._shared: dict[str, Any] = {"tokenizer": tokenizer, "before": before, "tenant": tenant}
 
-def _resume(plan: AnswerPlan, tokenizer: Tokenizer, prompts: PromptCache, tenant: str, history: History) -> EncodedPlan:
-    plan = _read(plan)
-    return _resumed(plan, plan.render(tokenizer), tokenizer, prompts, tenant, history)
+    async def run(self, work: Callable[[], T]) -> T:
+        """Return the result of `work()`, called in a thread if the prompt is long."""
+        return work() if self._is_short else await run_in_thread(work)
 
+    def encode(self) -> EncodedPlan:
+        """Render the plan and encode its prompt with the tokenizer."""
+        prompt = self._render()
+        if self._prompts is None:
+            return EncodedPlan(prompt.encode(self._tokenizer), prompt=prompt)
+        return self.keep(prompt)
 
-def _read(plan: AnswerPlan) -> AnswerPlan:
-    """Return the plan with its messages as `Messages`, so that template and cache need not read them twice."""
-    return plan if isinstance(plan.messages, Messages) else replace(plan, messages=Messages(plan.messages))
+    def begin(self) -> tuple[Prompt, EncodedPlan | None]:
+        """Render the plan, and encode the prompt with the tokenizer if little of it is new to the cache.
 
+        Returns:
+            The prompt, and the encoded prompt; None in its place if the encoder is to encode it.
 
-def _begin(
-    plan: AnswerPlan, tokenizer: Tokenizer, prompts: PromptCache, tenant: str, history: History
-) -> tuple[AnswerPlan, Prompt, EncodedPlan | None]:
-    """Render a plan, and encode the prompt with the tokenizer if little of it is new to the cache.
+        """
+        prompt = self._render()
+        if self._prompts is None:
+            return prompt, None
+        known, new = self._prompts.known_bytes(prompt, self._plan.messages, **self._shared)
+        return prompt, None if new > min(known, ENCODER_BYTES) else self.keep(prompt)
 
-    Returns:
-        The plan with its messages read, its prompt, and the encoded prompt; None in its place if the encoder is to encode it.
-    """
-    plan = _read(plan)
-    prompt = plan.render(tokenizer)
-    known, new = prompts.known_bytes(prompt, plan.messages, tokenizer=tokenizer, before=_common(plan), tenant=tenant)
-    if new > min(known, ENCODER_BYTES):
-        return plan, prompt, None
-    return plan, prompt, _resumed(plan, prompt, tokenizer, prompts, tenant, history)
+    def keep(self, prompt: Prompt, ids: NDArray[np.int32] | None = None) -> EncodedPlan:
+        """Encode a prompt by the cache and keep it there; `ids` are its ids if an encoder has already encoded it."""
+        if self._prompts is None:
+            assert ids is not None
+            return EncodedPlan(ids.tolist(), prompt=prompt)
+        cached = self._prompts.encode(prompt, self._plan.messages, history=self._history, ids=ids, **self._shared)
+        return EncodedPlan(cached.ids.tolist(), cached, prompt)
 
-
-def _resumed(
-    plan: AnswerPlan,
-    prompt: Prompt,
-    tokenizer: Tokenizer,
-    prompts: PromptCache,
-    tenant: str,
-    history: History,
-    ids: NDArray[np.int32] | None = None,
-) -> EncodedPlan:
-    """Encode a rendered plan by the cache and keep it there; `ids` are its ids if an encoder has already encoded it."""
-    cached = prompts.encode(
-        prompt,
-        plan.messages,
-        tokenizer=tokenizer,
-        before=_common(plan),
-        tenant=tenant,
-        history=history,
-        ids=ids,
-    )
-    return EncodedPlan(cached.ids.tolist(), cached, prompt)
-
-
-def _common(plan: AnswerPlan) -> object:
-    """Return the data that prompts of one conversation share besides the messages: template, tools and variables."""
-    return plan.template.source, plan.tools, plan.template_kwargs
+    def _render(self) -> Prompt:
+        """Render the plan, for a cache with its messages as `Messages`, so that template and cache read them once."""
+        if self._prompts is not None and not isinstance(self._plan.messages, Messages):
+            self._plan = replace(self._plan, messages=Messages(self._plan.messages))
+        return self._plan.render(self._tokenizer)
