@@ -57,27 +57,6 @@ class Generation(Generic[T]):
 
     """
 
-    __slots__ = (
-        "_answer",
-        "_batch",
-        "_broadcast",
-        "_deltas",
-        "_ending",
-        "_grace",
-        "_limits",
-        "_meter",
-        "_on_end",
-        "_pacer",
-        "_task",
-        "_timer",
-        "dropped",
-        "ended",
-        "id",
-        "started",
-        "stopping",
-        "usage",
-    )
-
     def __init__(
         self,
         answer_id: str,

@@ -16,8 +16,16 @@ class Admission:
         self._limits = limits
         self._connections: Counter[str] = Counter()
         self._running: Counter[str] = Counter()
-        self.connections = 0
-        self.generations = 0
+
+    @property
+    def connections(self) -> int:
+        """The number of open connections."""
+        return self._connections.total()
+
+    @property
+    def generations(self) -> int:
+        """The number of running answers."""
+        return self._running.total()
 
     def connect(self, client: str) -> Callable[[], None]:
         """Take a place for a socket or a request and return the function that frees it.
@@ -25,34 +33,35 @@ class Admission:
         Raise `RequestError` if no place is free: status 429 for the client's bound, 503 for the server's.
         """
         limits = self._limits
-        if self._connections[client] >= limits.max_connections_per_client:
-            raise too_many("connections", limits.max_connections_per_client)
-        if self.connections >= limits.max_connections:
-            raise full(f"{limits.max_connections} connections are open, which is the limit")
-        self._connections[client] += 1
-        self.connections += 1
-
-        def free() -> None:
-            self.connections -= 1
-            _decrease(self._connections, client)
-
-        return _once(free)
+        most, most_of_client = limits.max_connections, limits.max_connections_per_client
+        return _take(self._connections, client, most_of_client, most, "connections", "open")
 
     def generate(self, client: str) -> Callable[[], None]:
         """Take a place for a running answer and return the function that frees it; raises as `connect`."""
         limits = self._limits
-        if self._running[client] >= limits.max_generations_per_client:
-            raise too_many("answers", limits.max_generations_per_client)
-        if self.generations >= limits.max_generations:
-            raise full(f"{limits.max_generations} answers are at work, which is the limit")
-        self._running[client] += 1
-        self.generations += 1
+        most, most_of_client = limits.max_generations, limits.max_generations_per_client
+        return _take(self._running, client, most_of_client, most, "answers", "at work")
 
-        def free() -> None:
-            self.generations -= 1
-            _decrease(self._running, client)
 
-        return _once(free)
+def _take(
+    places: Counter[str], client: str, most_of_client: int, most: int, what: str, state: str
+) -> Callable[[], None]:
+    """Count one more of a client; return a function that counts it off when it is first called."""
+    if places[client] >= most_of_client:
+        raise too_many(what, most_of_client)
+    if places.total() >= most:
+        raise full(f"{most} {what} are {state}, which is the limit")
+    places[client] += 1
+    taken = [client]
+
+    def free() -> None:
+        if taken:
+            places.subtract(taken)
+            taken.clear()
+            if not places[client]:
+                del places[client]
+
+    return free
 
 
 def too_many(what: str, limit: int) -> RequestError:
@@ -68,20 +77,3 @@ def too_many(what: str, limit: int) -> RequestError:
 def full(message: str) -> RequestError:
     """Return the error, with status 503, for a request that the server has no room for."""
     return RequestError(message, code="server_overloaded", status=503, retry_after=1)
-
-
-def _decrease(counts: Counter[str], client: str) -> None:
-    counts[client] -= 1
-    if not counts[client]:
-        del counts[client]
-
-
-def _once(free: Callable[[], None]) -> Callable[[], None]:
-    """Return a function that calls `free` the first time it is called, and does nothing later."""
-    taken = [free]
-
-    def release() -> None:
-        if taken:
-            taken.pop()()
-
-    return release

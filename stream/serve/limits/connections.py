@@ -118,20 +118,6 @@ class Connection:
 
     """
 
-    __slots__ = (
-        "_all",
-        "_calls",
-        "_loop",
-        "_moved_at",
-        "_open",
-        "_places",
-        "_timer",
-        "_transport",
-        "_turn",
-        "address",
-        "client",
-    )
-
     def __init__(self, connections: Connections, transport: asyncio.Transport, address: str) -> None:
         self.address = self.client = address
         self._all = connections

@@ -22,7 +22,7 @@ from threading import Lock
 from typing import Any
 
 from tokenweir.stream.prompts.batching.worker_thread import STARTED
-from tokenweir.stream.serve.wire.shared.errors import RequestError
+from tokenweir.stream.serve.limits.admission import full
 
 CLIENT: ContextVar[str] = ContextVar("client", default="")
 """The client of the current task: its key, or else its address."""
@@ -109,7 +109,7 @@ class FairQueue:
             elif waiter.future.done() and not waiter.future.cancelled() and waiter.future.exception() is None:
                 self._end(waiter)  # it was let in at the same moment
             if isinstance(error, TimeoutError):
-                raise _overloaded(f"for {self._timeout:g} s there was no place to encode or decode text") from None
+                raise full(f"for {self._timeout:g} s there was no place to encode or decode text") from None
             raise
 
     def _bound(self) -> None:
@@ -131,7 +131,7 @@ class FairQueue:
             last = next(waiter for waiter in reversed(self._waiting) if waiter.client == greediest)
             self._waiting.remove(last)
             if not last.future.done():  # cancelled, and its task has not had its turn yet
-                last.future.set_exception(_overloaded(reason))
+                last.future.set_exception(full(reason))
 
     def _begin_next(self) -> None:
         """Give free places to waiting work, lowest tag first; large work never gets the last of several places."""
@@ -154,10 +154,6 @@ class FairQueue:
         self._free += 1
         self._free_large += waiter.large
         self._begin_next()
-
-
-def _overloaded(message: str) -> RequestError:
-    return RequestError(message, code="server_overloaded", status=503, retry_after=1)
 
 
 def _when_done(works: Sequence[Future[Any]], anywhere: Callable[[], None], in_loop: Callable[[], None]) -> None:

@@ -255,20 +255,6 @@ def _join(own: Any, other: Struct) -> None:
 class Meter:
     """Counts the tokens and durations of one request, for its model's metrics, its span and its client's rate limit."""
 
-    __slots__ = (
-        "_begun",
-        "_cached",
-        "_charge",
-        "_ended",
-        "_finished",
-        "_last",
-        "_model",
-        "_prompt_tokens",
-        "_span",
-        "_started",
-        "tokens",
-    )
-
     def __init__(self, model: _Model, span: AnswerSpan | None, charge: Callable[[int], object]) -> None:
         self.tokens = self._prompt_tokens = self._cached = 0
         self._model = model
