@@ -29,7 +29,7 @@ from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.options import ServerOptions
 from tokenweir.stream.serve.wire.anthropic.history import MessageHistory
 from tokenweir.stream.serve.wire.anthropic.requests import MessageFields
-from tokenweir.stream.serve.wire.shared.errors import RequestError
+from tokenweir.stream.serve.wire.shared.errors import RequestError, unsupported_parameter
 from tokenweir.templates.chat_template import ChatTemplate
 
 T = TypeVar("T")
@@ -290,7 +290,7 @@ class Engines:
 
 
 def _refused_choice(error: TemplateError) -> RequestError:
-    return RequestError(str(error), code="unsupported_parameter", param="tool_choice")
+    return unsupported_parameter(str(error), "tool_choice")
 
 
 def _refused_media(error: MediaError) -> RequestError:

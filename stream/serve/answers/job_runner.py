@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from functools import partial
-from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -21,18 +20,11 @@ from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.serve.answers.engines import Engines
 from tokenweir.stream.serve.answers.job import Job
 from tokenweir.stream.serve.monitoring.metrics import Meter
-from tokenweir.stream.serve.wire.shared.errors import RequestError
+from tokenweir.stream.serve.wire.shared.errors import RequestError, unsupported_parameter
 
-
-class RunJob(Protocol):
-    """Callable that generates the answer to a job; `JobRunner.answer` is one."""
-
-    def __call__(self, job: Job, meter: Meter) -> AbstractAsyncContextManager[Deltas]:
-        """Return an async context manager that yields the answer's deltas, with `Finish` as the last one.
-
-        Leaving it stops the engine. Tokens are counted in `meter`.
-        """
-        ...
+RunJob = Callable[[Job, Meter], AbstractAsyncContextManager[Deltas]]
+"""Function that generates the answer to a job, such as `JobRunner.answer`: an async context manager that yields the answer's
+deltas, with `Finish` as the last one. Leaving it stops the engine. Tokens are counted in the meter."""
 
 
 class JobRunner:
@@ -62,7 +54,7 @@ class JobRunner:
                 refuse_unsupported(job.model, plan.sampling, supports)
             except EngineError as error:
                 field = job.names.get(error.option or "", error.option)
-                raise RequestError(str(error), code="unsupported_parameter", param=field) from error
+                raise unsupported_parameter(str(error), field) from error
         encoded = await engines.encoded(plan, job.tenant if job.caches else None)
         prompt_ids, cached = encoded.ids, encoded.cached
         sampling = engines.fit(job, plan, len(prompt_ids))
@@ -106,10 +98,8 @@ class JobRunner:
             return EchoedPrompt(text)
         engine = self._engines.engine(job.model)
         if not isinstance(engine, ScoringEngine):
-            raise RequestError(
-                "echo is true and logprobs are asked for, and this model's engine gives no logprobs of a prompt",
-                code="unsupported_parameter",
-                param="echo",
+            raise unsupported_parameter(
+                "echo is true and logprobs are asked for, and this model's engine gives no logprobs of a prompt", "echo"
             )
         sampling = self._engines.salted(Sampling(top_logprobs=job.scores), job.model, job.tenant)
         scores = await engine.score(prompt_ids, sampling)

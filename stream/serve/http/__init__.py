@@ -1,8 +1,8 @@
 """HTTP interfaces.
 
-A new one that generates is an endpoint, its route, and an `AnswerFormat` of its answers, as in messages.py; `error_body`
-of wire/shared/errors.py gives its errors their form, by the path.
+A new one that generates is an endpoint and its route, as in messages.py, and an `AnswerFormat` (wire/shared) of its answers;
+`error_body` of wire/shared/errors.py gives its errors their form, by the path.
 
-api.py has OpenAI's interfaces and `AnswerFormat`, messages.py Anthropic's, endpoints.py those without generation. exchange.py
+api.py has OpenAI's interfaces, messages.py Anthropic's, endpoints.py those without generation. exchange.py
 reads bodies and sends streams; replies.py makes whole answers.
 """

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -21,24 +21,18 @@ from tokenweir.stream.events.merge import merge, size_of
 from tokenweir.stream.serve.answers.generation import Generation
 from tokenweir.stream.serve.answers.job import Job, chat_job, compact_job, completion_job
 from tokenweir.stream.serve.answers.response_task import Responses, ResponseTask
-from tokenweir.stream.serve.http.exchange import (
-    DONE,
-    KEEP_ALIVE,
-    EventStream,
-    may_cache,
-    read_json,
-    read_object,
-    while_connected,
-)
+from tokenweir.stream.serve.http.exchange import EventStream, may_cache, read_json, read_object, while_connected
 from tokenweir.stream.serve.http.replies import check_copies, reply, reply_with
 from tokenweir.stream.serve.wire.openai.chat import parse_chat_json
-from tokenweir.stream.serve.wire.openai.chat_answers import ChatAnswer, sse
+from tokenweir.stream.serve.wire.openai.chat_answers import ChatAnswer
 from tokenweir.stream.serve.wire.openai.completions import CompletionAnswer, parse_completion
 from tokenweir.stream.serve.wire.responses.compaction import compacted
-from tokenweir.stream.serve.wire.responses.events import LAST_EVENTS, ResponseEvent, encode
+from tokenweir.stream.serve.wire.responses.events import LAST_EVENTS, ResponseEvent
 from tokenweir.stream.serve.wire.responses.requests import parse_compact, parse_create
+from tokenweir.stream.serve.wire.shared.answer_format import AnsweredPrompt, AnswerFormat
 from tokenweir.stream.serve.wire.shared.errors import ErrorBody, RequestError, error_detail
 from tokenweir.stream.serve.wire.shared.ids import new_id
+from tokenweir.stream.serve.wire.shared.sse import DONE, named_sse, sse
 
 T = TypeVar("T")
 
@@ -76,13 +70,10 @@ class Api:
             logprobs=asked.logprobs,
             top_logprobs=bool(asked.top_logprobs),
             token_ids=asked.return_token_ids,
+            usage=asked.stream_options.include_usage,
         )
         generation = self.generate(answer.id, chat_job(asked, model), request)
-        answer_format = _ChatFormat(answer, generation)
-        last = answer.usage_chunk if asked.stream_options.include_usage else None
-        return await self.answer(
-            request, model, [generation], answer_format, stream=asked.stream, first=answer_format.start, last=last
-        )
+        return await self.answer(request, model, [generation], answer, stream=asked.stream)
 
     async def completions(self, request: Request) -> Response:
         """Handle `POST /v1/completions`: return a completion of each prompt, whole or as a stream of events."""
@@ -102,12 +93,8 @@ class Api:
             for generation in generations:
                 generation.drop()
             raise
-        last = answer.usage_chunk if asked.stream_options.include_usage else None
-        answer_format = _CompletionFormat(answer, generations, asked.n)
         copies = asked.n if asked.return_token_ids or asked.echo else 0
-        return await self.answer(
-            request, model, generations, answer_format, stream=asked.stream, copies=copies, last=last
-        )
+        return await self.answer(request, model, generations, answer, stream=asked.stream, copies=copies)
 
     def generate(self, answer_id: str, job: Job, request: Request) -> Generation[Delta]:
         """Start the answer to a job for the client of an HTTP request, and return it; raises as `Service.generate`."""
@@ -124,15 +111,10 @@ class Api:
         request: Request,
         model: str,
         generations: Sequence[Generation[Delta]],
-        answer_format: AnswerFormat,
+        answer: AnswerFormat,
         *,
         stream: bool,
         copies: int = 1,
-        first: Callable[[], Iterable[bytes]] = tuple,
-        last: Callable[[], bytes] | None = None,
-        failed: Callable[[RequestError], bytes] | None = None,
-        end: bytes = DONE,
-        heartbeat: bytes = KEEP_ALIVE,
     ) -> Response:
         """Return the HTTP response for answers that are being generated, whole or as a stream of events.
 
@@ -142,15 +124,10 @@ class Api:
             request: The HTTP request.
             model: The model's name, for metrics.
             generations: The answers, one generation for each prompt. A stream sends them one after the other.
-            answer_format: Converts deltas to the format of the interface.
+            answer: Converts deltas to the form of the interface.
             stream: Whether to send events as they come.
             copies: Number of times that the response repeats the ids of each prompt, for the limit on its size; 0 for
                 none.
-            first: Makes the first events of a stream.
-            last: Makes the last event of a stream before `end`; None for no such event.
-            failed: Makes the event of an error in a stream; None makes it in OpenAI's form.
-            end: Bytes that end a stream.
-            heartbeat: Bytes that are sent in a silent stream.
 
         """
 
@@ -159,39 +136,42 @@ class Api:
                 generation.drop()
 
         tokens = 0
+        prompts: list[AnsweredPrompt] = []
 
-        async def collect(place: int, generation: Generation[Delta]) -> None:
+        async def collect(prompt: AnsweredPrompt, generation: Generation[Delta]) -> None:
             nonlocal tokens
             async for deltas in self._batches(generation):
                 tokens += sum(len(delta.token_ids) for delta in deltas)
-                answer_format.add(deltas, place)
+                answer.add(deltas, prompt)
 
         async def events() -> AsyncIterator[bytes]:
             try:
-                if head := b"".join(first()):
-                    yield head
-                for place, generation in enumerate(generations):
+                if data := b"".join(answer.start(prompts[0])):
+                    yield data
+                for prompt, generation in zip(prompts, generations, strict=True):
                     async for deltas in self._batches(generation):
-                        if data := b"".join(answer_format.chunks(deltas, place)):
+                        if data := b"".join(answer.chunks(deltas, prompt)):
                             yield data
-                if last is not None:
-                    yield last()
+                if data := answer.last():
+                    yield data
             except (RequestError, DeliveryError) as error:
-                yield (failed or _openai_event)(_to_request_error(error))
-            yield end
+                yield answer.error(_to_request_error(error))
+            yield answer.END
 
         try:
-            for generation in generations:  # errors of the prompt get their own HTTP status
+            for place, generation in enumerate(generations):  # errors of the prompt get their own HTTP status
                 await while_connected(request, _started(generation))
-            check_copies(sum(len(each.prompt_ids) for each in generations), copies, self._limits)
+                prompts.append(AnsweredPrompt(generation.prompt_ids, place, generation.echo))
+            prompt_tokens = sum(len(prompt.ids) for prompt in prompts)
+            check_copies(prompt_tokens, copies, self._limits)
             if stream:
+                stalled = self._cut_off(model)
                 return EventStream(
-                    events(), leave=leave, limits=self._limits, stalled=self._cut_off(model), heartbeat=heartbeat
+                    events(), leave=leave, limits=self._limits, stalled=stalled, heartbeat=answer.HEARTBEAT
                 )
-            work = asyncio.gather(*(collect(*each) for each in enumerate(generations)))
+            work = asyncio.gather(*map(collect, prompts, generations))
             await while_connected(request, _result(work))
-            tokens += sum(len(generation.prompt_ids) for generation in generations)
-            return await reply_with(answer_format.whole, tokens, self._limits)
+            return await reply_with(answer.whole, tokens + prompt_tokens, self._limits)
         except BaseException:
             leave()
             raise
@@ -245,12 +225,9 @@ class Api:
     async def _response_events(self, subscription: Subscription[ResponseEvent]) -> AsyncIterator[bytes]:
         try:
             while events := await subscription.take():
-                yield b"".join(
-                    b"event: %b\ndata: %b\n\n" % (str(type(event).__struct_config__.tag).encode(), encode(event))
-                    for event in events
-                )
+                yield b"".join(map(named_sse, events))
         except (RequestError, DeliveryError) as error:
-            yield _openai_event(_to_request_error(error))
+            yield sse(ErrorBody(error_detail(_to_request_error(error))))
         yield DONE
 
     async def _batches(self, generation: Generation[T]) -> AsyncIterator[list[T]]:
@@ -263,60 +240,6 @@ class Api:
 
     def _cut_off(self, model: str) -> Callable[[], None]:
         return partial(self._service.metrics.cut_off, model)
-
-
-class AnswerFormat(Protocol):
-    """Converter of deltas to the format of one HTTP interface.
-
-    `chunks` returns the events of deltas for a stream. `add` collects deltas, and `whole` returns the body made of all
-    that were added. `place` is the index of the generation, and so of the prompt, that the deltas belong to.
-    """
-
-    def chunks(self, deltas: Iterable[Delta], place: int) -> list[bytes]: ...
-    def add(self, deltas: Iterable[Delta], place: int) -> None: ...
-    def whole(self) -> bytes: ...
-
-
-class _ChatFormat:
-    """`AnswerFormat` of Chat Completions: one generation, whose deltas name the answer they belong to."""
-
-    def __init__(self, answer: ChatAnswer, generation: Generation[Delta]) -> None:
-        self._answer = answer
-        self._generation = generation
-
-    def start(self) -> list[bytes]:
-        return self._answer.start(self._generation.prompt_ids)
-
-    def chunks(self, deltas: Iterable[Delta], place: int) -> list[bytes]:
-        return self._answer.chunks(deltas)
-
-    def add(self, deltas: Iterable[Delta], place: int) -> None:
-        self._answer.add(deltas)
-
-    def whole(self) -> bytes:
-        return self._answer.completion(self._generation.prompt_ids)
-
-
-class _CompletionFormat:
-    """`AnswerFormat` of Completions: a generation for each prompt, each with `choices` answers."""
-
-    def __init__(self, answer: CompletionAnswer, generations: Sequence[Generation[Delta]], choices: int) -> None:
-        self._answer = answer
-        self._generations = generations
-        self._choices = choices
-
-    def chunks(self, deltas: Iterable[Delta], place: int) -> list[bytes]:
-        return self._answer.chunks(deltas, *self._asked(place), self._generations[place].echo)
-
-    def add(self, deltas: Iterable[Delta], place: int) -> None:
-        self._answer.add(deltas, *self._asked(place), self._generations[place].echo)
-
-    def _asked(self, place: int) -> tuple[Sequence[int], int]:
-        """Return the ids of the prompt with index `place`, and the index of its first answer among all answers."""
-        return self._generations[place].prompt_ids, place * self._choices
-
-    def whole(self) -> bytes:
-        return self._answer.completion()
 
 
 async def _started(generation: Generation[Any]) -> None:
@@ -345,7 +268,3 @@ def _to_request_error(error: RequestError | DeliveryError) -> RequestError:
     if isinstance(error, DeliveryError):
         return RequestError(str(error), code=error.outcome, status=500)
     return error
-
-
-def _openai_event(error: RequestError) -> bytes:
-    return sse(ErrorBody(error_detail(error)))

@@ -17,12 +17,9 @@ from tokenweir.stream.serve.limits.connections import CONNECTION, Connection, Di
 from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.wire.shared.checking import parse_object
 from tokenweir.stream.serve.wire.shared.errors import RequestError
+from tokenweir.stream.serve.wire.shared.sse import KEEP_ALIVE
 
 T = TypeVar("T")
-
-KEEP_ALIVE = b": keep-alive\n\n"
-"""Heartbeat of a stream: a comment, which clients ignore."""
-DONE = b"data: [DONE]\n\n"
 
 
 async def read_body(request: Request, service: Service, connection: Connection | None) -> bytes:

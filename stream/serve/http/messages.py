@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from typing import Any
 
 from starlette.requests import Request
@@ -11,16 +10,14 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from tokenweir.encode.errors import TokenweirError
-from tokenweir.stream.events.deltas import Delta
 from tokenweir.stream.serve.answers.engines import Engines
-from tokenweir.stream.serve.answers.generation import Generation
 from tokenweir.stream.serve.answers.job import message_job
 from tokenweir.stream.serve.answers.service import Service
 from tokenweir.stream.serve.http.api import Api
 from tokenweir.stream.serve.http.exchange import read_object
 from tokenweir.stream.serve.http.replies import reply
 from tokenweir.stream.serve.monitoring.failures import explain
-from tokenweir.stream.serve.wire.anthropic.answers import PING, MessageAnswer, error_event
+from tokenweir.stream.serve.wire.anthropic.answers import MessageAnswer
 from tokenweir.stream.serve.wire.anthropic.requests import check_version, parse_count, parse_message
 from tokenweir.stream.serve.wire.shared.errors import MESSAGES_PATH
 
@@ -59,19 +56,7 @@ class Messages:
             edits=asked.context_management is not None,
         )
         generation = self._api.generate(answer.id, message_job(asked, model, history), request)
-        answer_format = _MessageFormat(answer, generation)
-        return await self._api.answer(
-            request,
-            model,
-            [generation],
-            answer_format,
-            stream=asked.stream,
-            copies=0,
-            first=answer_format.start,
-            failed=error_event,
-            end=b"",
-            heartbeat=PING,
-        )
+        return await self._api.answer(request, model, [generation], answer, stream=asked.stream, copies=0)
 
     async def count_tokens(self, request: Request) -> Response:
         """Handle `POST /v1/messages/count_tokens`: return the number of tokens of the prompt, without generating."""
@@ -90,23 +75,3 @@ class Messages:
     async def _body(self, request: Request) -> dict[str, Any]:
         check_version(request.headers.get("anthropic-version"))
         return await read_object(request, self._service)
-
-
-class _MessageFormat:
-    """`AnswerFormat` of Anthropic's Messages: one generation with one answer."""
-
-    def __init__(self, answer: MessageAnswer, generation: Generation[Delta]) -> None:
-        self._answer = answer
-        self._generation = generation
-
-    def start(self) -> list[bytes]:
-        return self._answer.start(len(self._generation.prompt_ids))
-
-    def chunks(self, deltas: Iterable[Delta], place: int) -> list[bytes]:
-        return self._answer.chunks(deltas)
-
-    def add(self, deltas: Iterable[Delta], place: int) -> None:
-        self._answer.add(deltas)
-
-    def whole(self) -> bytes:
-        return self._answer.whole()

@@ -6,7 +6,7 @@ import logging
 
 from tokenweir.encode.base.visible_text import visible
 from tokenweir.encode.errors import ContextLengthError, EngineError, EngineFailure, TemplateError, TextError
-from tokenweir.stream.serve.wire.shared.errors import RequestError
+from tokenweir.stream.serve.wire.shared.errors import RequestError, unsupported_parameter
 
 logger = logging.getLogger("tokenweir.serve")
 
@@ -48,7 +48,7 @@ def explain(failure: BaseException, answer_id: str) -> RequestError:
         case TemplateError() | TextError():
             return RequestError(str(failure), code="invalid_prompt")
         case EngineError(kind="unsupported"):
-            return RequestError(str(failure), code="unsupported_parameter", param=failure.option)
+            return unsupported_parameter(str(failure), failure.option)
         case _:
             pass
     logger.error(

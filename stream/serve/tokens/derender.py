@@ -23,9 +23,7 @@ from tokenweir.stream.serve.wire.openai.chat import parse_chat
 from tokenweir.stream.serve.wire.openai.chat_answers import (
     FINISH_REASONS,
     ChatUsage,
-    CompletionTokensDetails,
     JoinedDeltas,
-    PromptTokensDetails,
     chat_completion,
     chat_delta,
 )
@@ -33,6 +31,7 @@ from tokenweir.stream.serve.wire.openai.completions import parse_completion
 from tokenweir.stream.serve.wire.shared.checking import convert
 from tokenweir.stream.serve.wire.shared.errors import RequestError
 from tokenweir.stream.serve.wire.shared.ids import new_id
+from tokenweir.stream.serve.wire.shared.logprobs import Logprob
 from tokenweir.stream.serve.wire.vllm.derender import DerenderChat, DerenderCompletion
 from tokenweir.stream.serve.wire.vllm.generate import Choice, Generated, check_mode
 from tokenweir.stream.serve.wire.vllm.logprobs import flat_rows, rows_of
@@ -54,6 +53,46 @@ class DecodeRequest(Struct, frozen=True):
     model: str
     options: dict[str, Any]
     token_ids: bool = False
+
+
+class Decoded(Struct, frozen=True):
+    """An answer of an engine, or a chunk of one, decoded.
+
+    Attributes:
+        choice: The answer in ids.
+        deltas: Its deltas.
+        rows: Its tokens with their logprobs; None if the engine gave no logprobs.
+
+    """
+
+    choice: Choice
+    deltas: list[Delta]
+    rows: list[Logprob] | None
+
+    @property
+    def last(self) -> Delta | None:
+        """The last delta, which is the `Finish` once the answer is whole; None without deltas."""
+        return self.deltas[-1] if self.deltas else None
+
+    def ending(self, asked: DecodeRequest) -> dict[str, Any]:
+        """Return the last fields of the answer for clients: why it ended, and its ids if they are asked for.
+
+        The reason is the decoder's, or the engine's if it is not one of the usual ones; None if the answer goes on.
+        """
+        fields: dict[str, Any] = {"finish_reason": None, "stop_reason": None}
+        if isinstance(last := self.last, Finish):
+            cancelled = last.reason is FinishReason.CANCELLED
+            reason = self.choice.finish_reason if cancelled else FINISH_REASONS[last.reason]
+            fields = {"finish_reason": reason, "stop_reason": last.stop_reason}
+        return fields | {"token_ids": self.choice.token_ids} if asked.token_ids else fields
+
+    def joined(self) -> JoinedDeltas:
+        """Return the text, thinking and tool calls of the deltas, for a chat completion."""
+        together = JoinedDeltas("reasoning")
+        for delta in self.deltas:
+            if not isinstance(delta, Finish) and (piece := chat_delta(delta, "reasoning")) is not None:
+                together.add(piece)
+        return together
 
 
 class Derenderer:
@@ -215,57 +254,66 @@ class Derenderer:
             raise RequestError(f"{field} has {choices} choices; this server takes {limit} at most", param=field)
 
     def _chat(self, given: DerenderChat, asked: DecodeRequest, prompt_ids: Sequence[int]) -> dict[str, Any]:
-        response, field = given.generate_response, "generate_response"
-        check_mode(response, field)
-        decoded = [
-            decode(self.tokenizer, choice, f"{field}.choices[{place}]", prompt_ids, asked.options)
-            for place, choice in enumerate(response.choices)
+        response = given.generate_response
+        decoded = self._decoded(response, "generate_response", prompt_ids, asked)
+        choices = [
+            {
+                "index": one.choice.index,
+                "message": one.joined().message(),
+                "logprobs": None if one.rows is None else {"content": one.rows},
+                **one.ending(asked),
+            }
+            for one in decoded
         ]
-        choices = []
-        for place, (choice, (deltas, finish)) in enumerate(zip(response.choices, decoded, strict=True)):
-            count = finish.usage.completion_tokens
-            rows = rows_of(self.tokenizer, choice, count, f"{field}.choices[{place}]")
-            logprobs = None if rows is None else {"content": rows}
-            message = {"message": joined(deltas).message(), "logprobs": logprobs}
-            choices.append({"index": choice.index, **message, **ending(choice, finish, asked)})
         sent = given.prompt_token_ids or response.prompt_token_ids or ()
         prompt_tokens = _prompt_tokens(given.prompt_tokens, sent, response) or len(prompt_ids)
-        usage = _usage([prompt_tokens], response.choices, [f for _, f in decoded], [response])
+        usage = _usage([prompt_tokens], decoded, [response])
         answer_id = response.request_id or new_id("chatcmpl")
         return chat_completion(answer_id, asked.model, int(time.time()), choices, usage)
 
     def _completions(self, given: DerenderCompletion, asked: DecodeRequest) -> dict[str, Any]:
-        choices: list[dict[str, Any]] = []
-        counts, finishes, every = [], [], []
-        for number, response in enumerate(given.generate_responses):
-            field = f"generate_responses[{number}]"
-            check_mode(response, field)
+        counts: list[int] = []
+        decoded: list[Decoded] = []
+        responses = given.generate_responses
+        for number, response in enumerate(responses):
             own = given.prompt_token_ids[number] if given.prompt_token_ids else None
             prompt_ids = own or response.prompt_token_ids or ()
             tokens = None if given.prompt_tokens is None else given.prompt_tokens[number]
             counts.append(_prompt_tokens(tokens, prompt_ids, response))
-            for place, choice in enumerate(response.choices):
-                where = f"{field}.choices[{place}]"
-                deltas, finish = decode(self.tokenizer, choice, where, prompt_ids, asked.options)
-                rows = rows_of(self.tokenizer, choice, finish.usage.completion_tokens, where)
-                text = {"text": text_of(deltas), "logprobs": None if rows is None else flat_rows(rows, 0)}
-                choices.append({"index": len(choices), **text, **ending(choice, finish, asked)})
-                finishes.append(finish)
-                every.append(choice)
-        responses = given.generate_responses
+            decoded += self._decoded(response, f"generate_responses[{number}]", prompt_ids, asked)
+        choices = [
+            {
+                "index": index,
+                "text": text_of(one.deltas),
+                "logprobs": None if one.rows is None else flat_rows(one.rows, 0),
+                **one.ending(asked),
+            }
+            for index, one in enumerate(decoded)
+        ]
         return {
             "id": (responses[0].request_id if responses else None) or new_id("cmpl"),
             "object": "text_completion",
             "created": int(time.time()),
             "model": asked.model,
             "choices": choices,
-            "usage": _usage(counts, every, finishes, responses),
+            "usage": _usage(counts, decoded, responses),
         }
+
+    def _decoded(
+        self, response: Generated, field: str, prompt_ids: Sequence[int], asked: DecodeRequest
+    ) -> list[Decoded]:
+        """Decode the answers of a response, whose path in the request is `field`."""
+        check_mode(response, field)
+        paths = [f"{field}.choices[{place}]" for place in range(len(response.choices))]
+        return [
+            decode(self.tokenizer, choice, path, prompt_ids, asked.options)
+            for choice, path in zip(response.choices, paths, strict=True)
+        ]
 
 
 def decode(
     tokenizer: Tokenizer, choice: Choice, field: str, prompt_ids: Sequence[int], options: dict[str, Any]
-) -> tuple[list[Delta], Finish]:
+) -> Decoded:
     """Decode a complete answer of an engine.
 
     Args:
@@ -275,11 +323,9 @@ def decode(
         prompt_ids: The ids of the prompt.
         options: Options of `ChatDecoder`.
 
-    Returns:
-        All deltas, and the last of them, the `Finish`.
-
     Raises:
-        RequestError: The answer has no ids, an id is outside the vocabulary, or an option is invalid.
+        RequestError: The answer has no ids, an id is outside the vocabulary, or an option is invalid; or the logprobs do
+            not fit the ids.
 
     """
     if choice.token_ids is None:
@@ -288,9 +334,7 @@ def decode(
     deltas = feed(decoder, choice.token_ids, f"{field}.token_ids")
     if not decoder.finished:
         deltas += end(decoder, choice)
-    finish = deltas[-1]
-    assert isinstance(finish, Finish)
-    return deltas, finish
+    return Decoded(choice, deltas, rows_of(tokenizer, choice, decoder.consumed, field))
 
 
 def begin(tokenizer: Tokenizer, prompt_ids: Sequence[int], options: dict[str, Any]) -> ChatDecoder:
@@ -323,36 +367,6 @@ def end(decoder: ChatDecoder, choice: Choice) -> list[Delta]:
     return decoder.finish(NORMAL_ENDS.get(choice.finish_reason or "stop", FinishReason.CANCELLED))
 
 
-def ending(choice: Choice, last: Delta | None, asked: DecodeRequest) -> dict[str, Any]:
-    """Return the last fields of an answer for clients: why it ended, and its ids if they are asked for.
-
-    The reason is the decoder's, or the engine's if it is not one of the usual ones; None if the answer goes on.
-
-    Args:
-        choice: The engine's answer, or an increment of it.
-        last: The last of its deltas.
-        asked: The request.
-
-    """
-    fields: dict[str, Any] = {"finish_reason": None, "stop_reason": None}
-    if isinstance(last, Finish):
-        reason = choice.finish_reason if last.reason is FinishReason.CANCELLED else FINISH_REASONS[last.reason]
-        fields = {"finish_reason": reason, "stop_reason": last.stop_reason}
-    return fields | {"token_ids": choice.token_ids} if asked.token_ids else fields
-
-
-def joined(deltas: Iterable[Delta]) -> JoinedDeltas:
-    """Collect the text, thinking and tool calls of deltas for a chat completion; `Finish` is ignored.
-
-    The thinking is collected for the field `reasoning`. Without deltas the result's `message()` has empty content.
-    """
-    together = JoinedDeltas("reasoning")
-    for delta in deltas:
-        if not isinstance(delta, Finish) and (piece := chat_delta(delta, "reasoning")) is not None:
-            together.add(piece)
-    return together
-
-
 def text_of(deltas: Iterable[Delta]) -> str:
     """Return the answer's text in the deltas, without thinking and tool calls."""
     return "".join(delta.text for delta in deltas if isinstance(delta, TextDelta))
@@ -364,22 +378,19 @@ def _prompt_tokens(given: int | None, prompt_ids: Sequence[int], response: Gener
     return len(prompt_ids) or (0 if response.usage is None else response.usage.prompt_tokens)
 
 
-def _usage(
-    prompts: Sequence[int], choices: Sequence[Choice], finishes: Sequence[Finish], responses: Sequence[Generated]
-) -> ChatUsage:
+def _usage(prompts: Sequence[int], decoded: Sequence[Decoded], responses: Sequence[Generated]) -> ChatUsage:
     """Return the token counts of answers; ids that an engine gave after the end of an answer count as well.
 
     Args:
         prompts: Number of ids of each prompt.
-        choices: All answers.
-        finishes: The `Finish` of each answer.
+        decoded: All answers.
         responses: The engines' responses, with their counts of cached tokens.
 
     """
-    prompt, completion = sum(prompts), sum(len(choice.token_ids or ()) for choice in choices)
-    thinking = sum(finish.usage.reasoning_tokens for finish in finishes)
     details = [response.usage.prompt_tokens_details for response in responses if response.usage is not None]
-    cached = sum(each.cached_tokens or 0 for each in details if each is not None)
-    return ChatUsage(
-        prompt, completion, prompt + completion, CompletionTokensDetails(thinking), PromptTokensDetails(cached)
+    return ChatUsage.of(
+        sum(prompts),
+        sum(len(one.choice.token_ids or ()) for one in decoded),
+        sum(one.last.usage.reasoning_tokens for one in decoded if isinstance(one.last, Finish)),
+        sum(each.cached_tokens or 0 for each in details if each is not None),
     )

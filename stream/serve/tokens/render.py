@@ -18,7 +18,7 @@ from tokenweir.stream.serve.wire.anthropic.requests import parse_message
 from tokenweir.stream.serve.wire.openai.chat import parse_chat
 from tokenweir.stream.serve.wire.openai.completions import parse_completion
 from tokenweir.stream.serve.wire.responses.requests import parse_create
-from tokenweir.stream.serve.wire.shared.errors import RequestError
+from tokenweir.stream.serve.wire.shared.errors import RequestError, unsupported_parameter
 from tokenweir.stream.serve.wire.vllm.generate import Features, Placeholder, PromptOrigin, PromptOrigins
 from tokenweir.stream.serve.wire.vllm.render import split
 from tokenweir.templates.messages import Messages
@@ -59,7 +59,7 @@ class Renderer:
         self._service.check_max_tokens(limit, field)
         self._service.check_choices(asked.n)
         if asked.n > 1 and not self._schema.chat_choices:
-            raise RequestError("n: a rendered chat request is for one choice", code="unsupported_parameter", param="n")
+            raise unsupported_parameter("n: a rendered chat request is for one choice", "n")
         job = chat_job(asked, self._service.model(asked.model))
         logprobs = (fields.top_logprobs or 0) if asked.logprobs else None
         return await self._request("chatcmpl", job, fields, asked, logprobs, client)
@@ -69,10 +69,8 @@ class Renderer:
         fields, rest = split(body, self._schema.completion_fields)
         asked = parse_completion(rest, max_items=self._max_items)
         if asked.echo:
-            raise RequestError(
-                "echo is true; a rendered request is for an engine that does not repeat its prompt",
-                code="unsupported_parameter",
-                param="echo",
+            raise unsupported_parameter(
+                "echo is true; a rendered request is for an engine that does not repeat its prompt", "echo"
             )
         self._service.check_max_tokens(asked.max_tokens, "max_tokens")
         model, prompts = self._service.model(asked.model), asked.prompts()
@@ -88,10 +86,9 @@ class Renderer:
         fields, rest = split(body, self._schema.fields)
         asked = parse_create(rest, max_items=self._max_items)
         if asked.previous_response_id is not None:
-            raise RequestError(
+            raise unsupported_parameter(
                 "previous_response_id: what is rendered holds the whole conversation; put the history into input",
-                code="unsupported_parameter",
-                param="previous_response_id",
+                "previous_response_id",
             )
         self._service.check_max_tokens(asked.max_output_tokens, "max_output_tokens")
         job = response_job(asked, self._service.model(asked.model), asked.messages(max_items=self._max_items))

@@ -20,7 +20,7 @@ from tokenweir.stream.serve.wire.sglang.generate import (
     SglangRequest,
     sampling_params,
 )
-from tokenweir.stream.serve.wire.shared.errors import RequestError
+from tokenweir.stream.serve.wire.shared.errors import unsupported_parameter
 from tokenweir.stream.serve.wire.shared.ids import new_id
 from tokenweir.stream.serve.wire.vllm.generate import Features, GenerateRequest, PromptOrigins
 from tokenweir.stream.serve.wire.vllm.render import ChatEngineFields, CompletionEngineFields, EngineFields
@@ -133,7 +133,7 @@ def _sglang_request(rendered: Rendered) -> SglangRequest:
     """
     asked, fields = rendered.asked, rendered.fields
     if rendered.features is not None:
-        raise RequestError("media: requests in SGLang's schema have text only", code="unsupported_parameter")
+        raise unsupported_parameter("media: requests in SGLang's schema have text only")
     given = fields.sampling()
     if isinstance(asked, SamplingFields):
         given["skip_special_tokens"] = asked.skip_special_tokens

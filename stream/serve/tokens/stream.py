@@ -15,22 +15,11 @@ from functools import partial
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from tokenweir.encode.errors import StateError, TokenweirError
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
-from tokenweir.stream.events.deltas import Delta
-from tokenweir.stream.serve.tokens.derender import (
-    DecodeRequest,
-    Derenderer,
-    begin,
-    end,
-    ending,
-    feed,
-    joined,
-    text_of,
-)
+from tokenweir.stream.serve.tokens.derender import Decoded, DecodeRequest, Derenderer, begin, end, feed, text_of
 from tokenweir.stream.serve.wire.shared.checking import convert
 from tokenweir.stream.serve.wire.shared.errors import RequestError
 from tokenweir.stream.serve.wire.shared.ids import new_id
@@ -42,26 +31,20 @@ from tokenweir.stream.serve.wire.vllm.derender import (
     StreamState,
 )
 from tokenweir.stream.serve.wire.vllm.generate import Choice, EngineUsage, check_mode
-from tokenweir.stream.serve.wire.vllm.logprobs import SampledRow, flat_rows, rows_of
+from tokenweir.stream.serve.wire.vllm.logprobs import flat_rows, rows_of
 
 CHUNK = "generate_chunk"
 
 
-class Step(Struct, frozen=True):
+class Step(Decoded, frozen=True):
     """Result of decoding one chunk of ids.
 
     Attributes:
-        choice: The chunk's only choice, as the engine gave it.
-        deltas: Its decoded deltas.
-        rows: Its tokens with their logprobs, or None.
         chars: Number of characters of the answer's text before this chunk.
         first: Whether it is the first chunk.
 
     """
 
-    choice: Choice
-    deltas: list[Delta]
-    rows: list[SampledRow] | None
     chars: int
     first: bool
 
@@ -136,8 +119,7 @@ class StreamDerenderer:
         if not generated.choices:
             return {"chunk": chunk, "stream_state": given.stream_state}
         step, after = self._step(generated.choices[0], before, prompt_ids or (), asked)
-        last = step.deltas[-1] if step.deltas else None
-        choice = {"index": step.choice.index, **form(step), **ending(step.choice, last, asked)}
+        choice = {"index": step.choice.index, **form(step), **step.ending(asked)}
         return {"chunk": chunk | {"choices": [choice]}, "stream_state": after}
 
     def _step(
@@ -196,7 +178,7 @@ def _refused(error: Exception) -> RequestError:
 
 def _chat_choice(step: Step) -> dict[str, Any]:
     logprobs = None if step.rows is None else {"content": step.rows}
-    return {"delta": joined(step.deltas).piece("assistant" if step.first else None), "logprobs": logprobs}
+    return {"delta": step.joined().piece("assistant" if step.first else None), "logprobs": logprobs}
 
 
 def _completion_choice(step: Step) -> dict[str, Any]:

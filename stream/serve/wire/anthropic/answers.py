@@ -17,11 +17,10 @@ from msgspec import UNSET, Struct, UnsetType
 
 from tokenweir.stream.events.call_ids import new_call_id
 from tokenweir.stream.events.deltas import Delta, Finish, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta, Usage
+from tokenweir.stream.serve.wire.shared.answer_format import AnsweredPrompt, AnswerFormat
 from tokenweir.stream.serve.wire.shared.errors import RequestError, messages_error
 from tokenweir.stream.serve.wire.shared.ids import new_id
-
-PING = b'event: ping\ndata: {"type":"ping"}\n\n'
-"""Heartbeat of a stream. Clients with a timeout of their own count events, not comments."""
+from tokenweir.stream.serve.wire.shared.sse import named_sse
 
 StopReason = Literal["end_turn", "max_tokens", "stop_sequence", "tool_use", "model_context_window_exceeded"]
 
@@ -126,24 +125,9 @@ class MessageStop(Struct, frozen=True, tag_field="type", tag="message_stop"):
 
 MessageEvent = MessageStart | BlockStart | BlockDelta | BlockStop | MessageDelta | MessageStop
 
-_encoder = msgspec.json.Encoder()
 
-
-def event_bytes(event: MessageEvent) -> bytes:
-    """Encode an event as a server-sent event."""
-    return b"event: %b\ndata: %b\n\n" % (str(type(event).__struct_config__.tag).encode(), _encoder.encode(event))
-
-
-def error_event(error: RequestError) -> bytes:
-    """Encode an error as the server-sent event that ends a stream."""
-    return b"event: error\ndata: %b\n\n" % _encoder.encode(messages_error(error))
-
-
-class MessageAnswer:
+class MessageAnswer(AnswerFormat):
     """Converter of an answer's deltas to Anthropic's Messages API, streamed or whole.
-
-    For a stream, send `start`, then `chunks` for each batch of deltas. For a whole message, call `add` for each batch
-    and then `whole`.
 
     Args:
         model: The model's name, repeated in the answer.
@@ -155,6 +139,10 @@ class MessageAnswer:
         edits: Whether the request has `context_management`; the answer then reports that no edit was applied.
 
     """
+
+    END = b""
+    HEARTBEAT = b'event: ping\ndata: {"type":"ping"}\n\n'
+    """An event: clients with a timeout of their own do not count comments."""
 
     def __init__(
         self,
@@ -178,25 +166,25 @@ class MessageAnswer:
         self._thinking = hmac.new(secret, digestmod=sha256)
         self._message = _WholeMessage()
 
-    def start(self, prompt_tokens: int) -> list[bytes]:
-        """Return the server-sent event that opens the message; `prompt_tokens` is the number of the prompt's tokens."""
-        usage = MessageUsage(prompt_tokens, 0, TokenDetails(0))
-        return [event_bytes(MessageStart(self._message_object([], usage)))]
+    def start(self, prompt: AnsweredPrompt) -> list[bytes]:
+        """Return the event that opens the message."""
+        usage = MessageUsage(len(prompt.ids), 0, TokenDetails(0))
+        return [named_sse(MessageStart(self._message_object([], usage)))]
 
-    def chunks(self, deltas: Iterable[Delta]) -> list[bytes]:
-        """Convert deltas to server-sent events."""
-        return [event_bytes(event) for delta in deltas for event in self._step(delta)]
+    def chunks(self, deltas: Iterable[Delta], prompt: AnsweredPrompt) -> list[bytes]:
+        return [named_sse(event) for delta in deltas for event in self._step(delta)]
 
-    def add(self, deltas: Iterable[Delta]) -> None:
-        """Add deltas to the message that `whole` returns."""
+    def add(self, deltas: Iterable[Delta], prompt: AnsweredPrompt) -> None:
         for delta in deltas:
             for event in self._step(delta):
                 self._message.add(event)
             if isinstance(delta, ToolCallDelta) and delta.complete:
                 self._message.complete()
 
+    def error(self, error: RequestError) -> bytes:
+        return named_sse(messages_error(error))
+
     def whole(self) -> bytes:
-        """Return the message that `add` has collected, as JSON; the `Finish` must have been added."""
         end = self._message.end
         assert end is not None
         content = self._message.content()
@@ -204,7 +192,7 @@ class MessageAnswer:
         reason = end.delta.stop_reason
         if reason == "tool_use" and not any(block["type"] == "tool_use" for block in content):
             reason = "end_turn"  # of calls whose arguments are no object, nothing is left
-        return _encoder.encode(
+        return msgspec.json.encode(
             msgspec.structs.replace(
                 message, stop_reason=reason, stop_sequence=end.delta.stop_sequence, context_management=self._edits
             )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal, TypeVar
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.serve.wire.anthropic.blocks import Message, TextBlock, check_blocks
@@ -22,8 +23,9 @@ from tokenweir.stream.serve.wire.shared.checking import (
     refuse_template,
 )
 from tokenweir.stream.serve.wire.shared.errors import RequestError
-from tokenweir.stream.serve.wire.shared.fields import StopString, ThinkingBudget, effort_kwargs
+from tokenweir.stream.serve.wire.shared.fields import StopString, ThinkingBudget, effort_kwargs, sampling_of
 from tokenweir.stream.serve.wire.shared.prompt_end import prompt_end_kwargs
+from tokenweir.stream.serve.wire.shared.tool_names import function_definition
 
 VERSIONS = ("2023-06-01", "2026-10-21")
 """Values of the header `anthropic-version`. The later version takes no sampling parameters; here they stay extensions."""
@@ -109,18 +111,8 @@ class MessageFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     def definitions(self) -> list[dict[str, Any]] | None:
         """Return the function tools in the form that chat templates take, one dict a tool; None without any."""
-        return [
-            {
-                "type": "function",
-                "function": {
-                    "name": tool.name,
-                    "description": tool.description or "",
-                    "parameters": tool.input_schema or {"type": "object", "properties": {}},
-                },
-            }
-            for tool in self.tools
-            if tool.is_function
-        ] or None
+        functions = (tool for tool in self.tools if tool.is_function)
+        return [function_definition(tool.name, tool.description, tool.input_schema) for tool in functions] or None
 
     @property
     def choice(self) -> ToolChoice | None:
@@ -154,9 +146,12 @@ class MessageFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return variables | self.chat_template_kwargs
 
     def sampling(self) -> Sampling:
-        """Return the sampling parameters for the engine, which are only the JSON schema here."""
+        """Return the sampling parameters for the engine, without `max_tokens`.
+
+        Clients send a `max_tokens` that may exceed the rest of the context, so the server sets the limit elsewhere.
+        """
         form = self.output_config.format
-        return Sampling(json_schema=None if form is None else form.json_schema)
+        return sampling_of(self, json_schema=None if form is None else form.json_schema)
 
 
 class MessageCreate(MessageFields, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -170,18 +165,7 @@ class MessageCreate(MessageFields, frozen=True, kw_only=True, forbid_unknown_fie
     stop_sequences: Annotated[list[StopString], Meta(max_length=16)] = []
 
     def sampling(self) -> Sampling:
-        """Return the sampling parameters for the engine, without `max_tokens`.
-
-        Clients send a `max_tokens` that may exceed the rest of the context, so the server sets the limit elsewhere.
-        """
-        form = self.output_config.format
-        return Sampling(
-            temperature=self.temperature,
-            top_p=self.top_p,
-            top_k=self.top_k or None,
-            stop=tuple(self.stop_sequences),
-            json_schema=None if form is None else form.json_schema,
-        )
+        return replace(super().sampling(), stop=tuple(self.stop_sequences))
 
     @property
     def omits_thinking(self) -> bool:

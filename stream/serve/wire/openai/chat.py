@@ -27,10 +27,11 @@ from tokenweir.stream.serve.wire.shared.checking import (
     refuse_template,
 )
 from tokenweir.stream.serve.wire.shared.errors import RequestError
-from tokenweir.stream.serve.wire.shared.fields import StopString, ThinkingBudget, effort_kwargs
+from tokenweir.stream.serve.wire.shared.fields import StopString, ThinkingBudget, effort_kwargs, sampling_of
 from tokenweir.stream.serve.wire.shared.marks import CacheMarks
 from tokenweir.stream.serve.wire.shared.message_builder import ChatMessage
 from tokenweir.stream.serve.wire.shared.prompt_end import Continued, prompt_end_kwargs
+from tokenweir.stream.serve.wire.shared.tool_names import function_definition
 from tokenweir.templates.messages import Messages
 
 _ID = re.compile("[0-9]{1,10}")
@@ -94,25 +95,14 @@ class SamplingFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             RequestError: A key of `logit_bias` is not a token id.
 
         """
-        stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
         bad = next((key for key in self.logit_bias if not _ID.fullmatch(key)), None)
         if bad is not None:
             raise RequestError(f"logit_bias: {bad[:40]!r} is no token id", param="logit_bias")
-        return Sampling(
+        return sampling_of(
+            self,
+            self.stop,
             max_tokens=max_tokens,
-            temperature=self.temperature,
-            top_p=self.top_p,
-            top_k=None if self.top_k in (-1, 0) else self.top_k,
-            seed=self.seed,
-            stop=stop,
             stop_token_ids=tuple(self.stop_token_ids),
-            min_tokens=self.min_tokens,
-            ignore_eos=self.ignore_eos,
-            n=self.n,
-            min_p=self.min_p or None,
-            frequency_penalty=self.frequency_penalty or None,
-            presence_penalty=self.presence_penalty or None,
-            repetition_penalty=None if self.repetition_penalty == 1 else self.repetition_penalty,
             logit_bias={int(key): value for key, value in self.logit_bias.items()},
             json_schema=schema,
         )
@@ -253,17 +243,8 @@ class ChatRequest(SamplingFields, frozen=True, kw_only=True, forbid_unknown_fiel
 
     def definitions(self) -> list[dict[str, Any]] | None:
         """Return the tools in the form that chat templates take, one dict a tool; None without tools."""
-        return [
-            {
-                "type": "function",
-                "function": {
-                    "name": tool.function.name,
-                    "description": tool.function.description or "",
-                    "parameters": tool.function.parameters or {"type": "object", "properties": {}},
-                },
-            }
-            for tool in self.tools
-        ] or None
+        functions = (tool.function for tool in self.tools)
+        return [function_definition(each.name, each.description, each.parameters) for each in functions] or None
 
     @property
     def choice(self) -> str | dict[str, Any] | None:

@@ -20,9 +20,11 @@ from tokenweir.stream.events.deltas import (
     TextDelta,
     Usage,
 )
-from tokenweir.stream.serve.wire.shared.errors import RequestError
+from tokenweir.stream.serve.wire.shared.answer_format import AnsweredPrompt, AnswerFormat
+from tokenweir.stream.serve.wire.shared.errors import unsupported_parameter
 from tokenweir.stream.serve.wire.shared.ids import new_id
 from tokenweir.stream.serve.wire.shared.logprobs import Logprob, lacks_candidates, lacks_logprobs, token_logprobs
+from tokenweir.stream.serve.wire.shared.sse import sse
 
 Thinking = Literal["reasoning_content", "reasoning"]
 """Field names of thinking: that of llama.cpp, SGLang and this server, and vLLM's."""
@@ -49,6 +51,12 @@ class ChatUsage(Struct, frozen=True):
     completion_tokens_details: CompletionTokensDetails
     prompt_tokens_details: PromptTokensDetails = PromptTokensDetails(0)
 
+    @classmethod
+    def of(cls, prompt: int, completion: int, reasoning: int, cached: int) -> ChatUsage:
+        """Return these numbers of tokens with their total."""
+        details = CompletionTokensDetails(reasoning), PromptTokensDetails(cached)
+        return cls(prompt, completion, prompt + completion, *details)
+
 
 def usage_of(usages: Iterable[Usage]) -> ChatUsage:
     """Sum the token counts of several answers to one prompt.
@@ -56,12 +64,11 @@ def usage_of(usages: Iterable[Usage]) -> ChatUsage:
     The prompt's tokens are counted once, those of the answers are added up.
     """
     given = list(usages)
-    prompt = max((usage.prompt_tokens for usage in given), default=0)
-    completion = sum(usage.completion_tokens for usage in given)
-    reasoning = sum(usage.reasoning_tokens for usage in given)
-    cached = max((usage.cached_tokens for usage in given), default=0)
-    return ChatUsage(
-        prompt, completion, prompt + completion, CompletionTokensDetails(reasoning), PromptTokensDetails(cached)
+    return ChatUsage.of(
+        max((usage.prompt_tokens for usage in given), default=0),
+        sum(usage.completion_tokens for usage in given),
+        sum(usage.reasoning_tokens for usage in given),
+        max((usage.cached_tokens for usage in given), default=0),
     )
 
 
@@ -143,19 +150,8 @@ class UsageChunk(Struct, frozen=True):
     object: str = "chat.completion.chunk"
 
 
-_encoder = msgspec.json.Encoder()
-
-
-def sse(value: Any) -> bytes:
-    """Encode a value as JSON in a server-sent event: `data: ...` and an empty line."""
-    return b"data: " + _encoder.encode(value) + b"\n\n"
-
-
-class ChatAnswer:
+class ChatAnswer(AnswerFormat):
     """Converter of the deltas of a request's answers to Chat Completions, streamed or whole.
-
-    For a stream, send `start`, then `chunks` for each batch of deltas, then `usage_chunk` if it is asked for. For a
-    whole completion, call `add` for each batch and then `completion`.
 
     Args:
         model: The model's name, repeated in the answers.
@@ -163,6 +159,7 @@ class ChatAnswer:
         logprobs: Whether to send each token with its logprob.
         top_logprobs: Whether to send the likeliest tokens in each token's place as well.
         token_ids: Whether to send the ids of the prompt and of the answers.
+        usage: Whether a stream ends with the token counts of all answers.
 
     """
 
@@ -174,6 +171,7 @@ class ChatAnswer:
         logprobs: bool = False,
         top_logprobs: bool = False,
         token_ids: bool = False,
+        usage: bool = False,
     ) -> None:
         self.id = new_id("chatcmpl")
         self._model = model
@@ -181,40 +179,29 @@ class ChatAnswer:
         self._logprobs = logprobs
         self._top_logprobs = top_logprobs
         self._token_ids = token_ids
+        self._shows_usage = usage
+        self._prompt_ids: Sequence[int] = ()
         self._choices = [_OpenChoice() for _ in range(choices)]
 
-    def start(self, prompt_ids: Sequence[int]) -> list[bytes]:
-        """Return the first chunk of each answer, which has its role, as server-sent events.
-
-        `prompt_ids` are sent with the first chunk, if the request asks for ids.
-        """
+    def start(self, prompt: AnsweredPrompt) -> list[bytes]:
+        """Return the first chunk of each answer, which has its role; the very first has the prompt's ids if asked for."""
         role = ChatDelta(role="assistant", content="")
-        ids = list(prompt_ids) if self._token_ids else UNSET
+        ids = list(prompt.ids) if self._token_ids else UNSET
         return [self._chunk(ChunkChoice(index, role), UNSET if index else ids) for index in range(len(self._choices))]
 
-    def chunks(self, deltas: Iterable[Delta]) -> list[bytes]:
-        """Convert deltas to chunks, as server-sent events.
-
-        A delta of nothing that clients get makes no chunk. Raise `RequestError` if logprobs were asked for and the
-        engine gives none.
-        """
+    def chunks(self, deltas: Iterable[Delta], prompt: AnsweredPrompt) -> list[bytes]:
         return [self._chunk(choice) for delta in deltas if (choice := self._step(delta)) is not None]
 
-    def usage_chunk(self) -> bytes:
-        """Return the last chunk of a stream, with the token counts of all answers, as a server-sent event."""
-        return sse(UsageChunk(self.id, self._created, self._model, self._usage()))
+    def last(self) -> bytes:
+        return sse(UsageChunk(self.id, self._created, self._model, self._usage())) if self._shows_usage else b""
 
-    def add(self, deltas: Iterable[Delta]) -> None:
-        """Add deltas to the completion that `completion` returns; raises as `chunks`."""
+    def add(self, deltas: Iterable[Delta], prompt: AnsweredPrompt) -> None:
+        self._prompt_ids = prompt.ids
         for delta in deltas:
             if (step := self._step(delta)) is not None:
                 self._choices[delta.index].add(step)
 
-    def completion(self, prompt_ids: Sequence[int]) -> bytes:
-        """Return the completion with all answers that `add` has collected, as JSON.
-
-        `prompt_ids` become part of it, if the request asks for ids.
-        """
+    def whole(self) -> bytes:
         choices = [
             {
                 "index": index,
@@ -226,7 +213,8 @@ class ChatAnswer:
             for index, choice in enumerate(self._choices)
         ]
         whole = chat_completion(self.id, self._model, self._created, choices, self._usage())
-        return _encoder.encode(whole | {"prompt_token_ids": list(prompt_ids)} if self._token_ids else whole)
+        ids = {"prompt_token_ids": list(self._prompt_ids)} if self._token_ids else {}
+        return msgspec.json.encode(whole | ids)
 
     def _usage(self) -> ChatUsage:
         return usage_of(choice.usage for choice in self._choices)
@@ -302,15 +290,9 @@ def checked_logprobs(alignment: Alignment | None, *, tops: bool = False) -> list
 
     """
     if lacks_logprobs(alignment):
-        raise RequestError(
-            "logprobs are asked for, and this model's engine gives none", code="unsupported_parameter", param="logprobs"
-        )
+        raise unsupported_parameter("logprobs are asked for, and this model's engine gives none", "logprobs")
     if tops and lacks_candidates(alignment):
-        raise RequestError(
-            "top_logprobs are asked for, and this model's engine gives none",
-            code="unsupported_parameter",
-            param="top_logprobs",
-        )
+        raise unsupported_parameter("top_logprobs are asked for, and this model's engine gives none", "top_logprobs")
     return token_logprobs(alignment)
 
 

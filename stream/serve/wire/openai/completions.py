@@ -5,21 +5,22 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 from msgspec.structs import replace
 
 from tokenweir.stream.events.deltas import Alignment, Delta, Finish, TextDelta, Usage
-from tokenweir.stream.events.prompt_scores import EchoedPrompt
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.serve.wire.openai.chat import SamplingFields, parse_body
-from tokenweir.stream.serve.wire.openai.chat_answers import FINISH_REASONS, checked_logprobs, sse, usage_of
+from tokenweir.stream.serve.wire.openai.chat_answers import FINISH_REASONS, checked_logprobs, usage_of
+from tokenweir.stream.serve.wire.shared.answer_format import AnsweredPrompt, AnswerFormat
 from tokenweir.stream.serve.wire.shared.checking import short_json
 from tokenweir.stream.serve.wire.shared.errors import RequestError
 from tokenweir.stream.serve.wire.shared.ids import new_id
-from tokenweir.stream.serve.wire.shared.logprobs import finite
+from tokenweir.stream.serve.wire.shared.logprobs import TopLogprob, finite
+from tokenweir.stream.serve.wire.shared.sse import sse
 
 DEFAULT_MAX_TOKENS = 16
 """OpenAI's."""
@@ -87,11 +88,8 @@ def parse_completion(body: dict[str, Any], *, max_items: int = 2048) -> Completi
     return request
 
 
-class CompletionAnswer:
+class CompletionAnswer(AnswerFormat):
     """Converter of the deltas of a request's answers to Completions, streamed or whole.
-
-    For a stream, send `chunks` for each batch of deltas, then `usage_chunk` if it is asked for. For a whole completion,
-    call `add` for each batch and then `completion`.
 
     Args:
         request: The request.
@@ -111,28 +109,15 @@ class CompletionAnswer:
         self._usage = [Usage()] * choices
         self._echoed: set[int] = set()  # answers that have begun with the prompt
         self._n = request.n
+        self._shows_usage = request.stream_options.include_usage
 
-    def chunks(
-        self, deltas: Iterable[Delta], prompt_ids: Sequence[int], offset: int = 0, echo: EchoedPrompt | None = None
-    ) -> list[bytes]:
-        """Convert deltas to chunks, as server-sent events; raise `RequestError` if logprobs are asked for and missing.
-
-        Args:
-            deltas: Deltas of the answers to one prompt.
-            prompt_ids: The ids of that prompt, sent with the first chunk of each answer if the request asks for ids.
-            offset: Index of the prompt's first answer among the answers to all prompts.
-            echo: The prompt, with which each answer begins; None if the request does not ask for it.
-
-        """
-        steps = (self._step(delta, prompt_ids, offset, echo) for delta in deltas)
+    def chunks(self, deltas: Iterable[Delta], prompt: AnsweredPrompt) -> list[bytes]:
+        steps = (self._step(delta, prompt) for delta in deltas)
         return [sse({**self._head, "choices": [step]}) for step in steps if step is not None]
 
-    def add(
-        self, deltas: Iterable[Delta], prompt_ids: Sequence[int], offset: int = 0, echo: EchoedPrompt | None = None
-    ) -> None:
-        """Add deltas to the completion that `completion` returns; arguments and errors as for `chunks`."""
+    def add(self, deltas: Iterable[Delta], prompt: AnsweredPrompt) -> None:
         for delta in deltas:
-            if not (step := self._step(delta, prompt_ids, offset, echo)):
+            if not (step := self._step(delta, prompt)):
                 continue
             choice = self._choices[step["index"]]
             self._texts[step["index"]].append(step["text"])
@@ -146,14 +131,12 @@ class CompletionAnswer:
                     _append(old, new)
             choice.setdefault("logprobs", None)
 
-    def completion(self) -> bytes:
-        """Return the completion with all answers that `add` has collected, as JSON."""
+    def whole(self) -> bytes:
         choices = [{**choice, "text": "".join(texts)} for choice, texts in zip(self._choices, self._texts, strict=True)]
         return msgspec.json.encode({**self._head, "choices": choices, "usage": self._counts()})
 
-    def usage_chunk(self) -> bytes:
-        """Return the last chunk of a stream, with the token counts of all answers, as a server-sent event."""
-        return sse({**self._head, "choices": [], "usage": self._counts()})
+    def last(self) -> bytes:
+        return sse({**self._head, "choices": [], "usage": self._counts()}) if self._shows_usage else b""
 
     def _counts(self) -> Any:
         each = [usage_of(self._usage[first : first + self._n]) for first in range(0, len(self._usage), self._n)]
@@ -165,10 +148,8 @@ class CompletionAnswer:
             "prompt_tokens_details": {"cached_tokens": sum(one.prompt_tokens_details.cached_tokens for one in each)},
         }
 
-    def _step(
-        self, delta: Delta, prompt_ids: Sequence[int], offset: int, echo: EchoedPrompt | None
-    ) -> dict[str, Any] | None:
-        index = offset + delta.index
+    def _step(self, delta: Delta, prompt: AnsweredPrompt) -> dict[str, Any] | None:
+        index, echo = prompt.place * self._n + delta.index, prompt.echo
         reason = None
         if isinstance(delta, Finish):
             self._usage[index] = delta.usage
@@ -186,7 +167,7 @@ class CompletionAnswer:
         if self._token_ids:
             step["token_ids"] = delta.token_ids
             if "prompt_token_ids" not in (choice := self._choices[index]):
-                choice["prompt_token_ids"] = step["prompt_token_ids"] = list(prompt_ids)
+                choice["prompt_token_ids"] = step["prompt_token_ids"] = list(prompt.ids)
         return step
 
     def _rows(self, delta: TextDelta, start: int) -> dict[str, Sequence[Any]]:
@@ -217,22 +198,8 @@ def _echoed_rows(alignment: Alignment) -> dict[str, Any]:
     return {"tokens": tokens, "token_logprobs": logprobs, "text_offset": offsets, "top_logprobs": tops}
 
 
-class TokenRow(Protocol):
-    """A token and the natural logarithm of its probability."""
-
-    @property
-    def token(self) -> str:
-        """The token as text."""
-        ...
-
-    @property
-    def logprob(self) -> float:
-        """The natural logarithm of the probability."""
-        ...
-
-
 def completion_rows(
-    rows: Sequence[TokenRow], start: int, tops: Sequence[dict[str, float] | None]
+    rows: Sequence[TopLogprob], start: int, tops: Sequence[dict[str, float] | None]
 ) -> dict[str, Sequence[Any]]:
     """Return the `logprobs` object of a completion: tokens, logprobs, text offsets and likeliest tokens, a list each.
 

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 
 from tokenweir.stream.serve.wire.shared.tool_names import CUSTOM_INPUT
 
 _OPENING = ("{", f'"{CUSTOM_INPUT}"', ":", '"')
-_HEX = frozenset("0123456789abcdefABCDEF")
+_HIGH, _LOW = r"[dD][89abAB][0-9a-fA-F]{2}", r"[dD][c-fC-F][0-9a-fA-F]{2}"
+_PART = re.compile(
+    r'(?P<same>[^"\\]+)|(?P<end>")'
+    rf"|(?P<cut>\\(?:u(?:.{{0,3}}|{_HIGH}(?:\\(?:u.{{0,3}})?)?))?\Z)"
+    rf"|\\u(?P<units>{_HIGH}\\u{_LOW}|[0-9a-fA-F]{{4}})|\\(?P<char>.)",
+    re.DOTALL,
+)
+"""A part of a JSON string: text, its end, an escape that is cut off, one or two UTF-16 code units, another escape."""
 _ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
@@ -63,56 +71,23 @@ class CustomInput:
         return len(piece)
 
     def _text(self, text: str) -> str:
-        """Decode a stretch of the JSON string up to its end; hold an escape that is incomplete."""
+        """Decode a stretch of the JSON string up to its end; hold an escape that is incomplete.
+
+        An invalid escape stays as it is, and half of a surrogate pair becomes U+FFFD.
+        """
         out: list[str] = []
-        at, self._held = 0, ""
-        quote = text.find('"')
-        while True:
-            if 0 <= quote < at:
-                quote = text.find('"', at)
-            end = len(text) if quote < 0 else quote
-            slash = text.find("\\", at, end)
-            if slash < 0:
-                out.append(text[at:end])
-                self._is_over = quote >= 0
-                return "".join(out)
-            out.append(text[at:slash])
-            length, decoded = _escape(text[slash : slash + 12])
-            if length == 0:
-                self._held = text[slash:]
-                return "".join(out)
-            out.append(decoded)
-            at = slash + length
-
-
-def _escape(text: str) -> tuple[int, str]:
-    """Decode the escape at the beginning of a text.
-
-    Returns:
-        Its length and the character; length 0 if the text ends within it. An invalid escape stays as it is, and half of a
-        surrogate pair becomes U+FFFD.
-
-    """
-    kind = text[1:2]
-    if kind != "u":
-        return (0, "") if not kind else (2, _ESCAPES.get(kind, text[:2]))
-    if len(text) < 6:
-        return 0, ""
-    if (unit := _unit(text[:6])) is None:
-        return 2, text[:2]
-    if not 0xD800 <= unit < 0xE000:
-        return 6, chr(unit)
-    if unit < 0xDC00 and "\\u".startswith(text[6:8]) and len(text) < 12:
-        return 0, ""
-    low = _unit(text[6:12]) if unit < 0xDC00 else None
-    if low is None or not 0xDC00 <= low < 0xE000:
-        return 6, "\ufffd"
-    return 12, chr(0x10000 + (unit - 0xD800) * 0x400 + low - 0xDC00)
-
-
-def _unit(escape: str) -> int | None:
-    """Return the code unit of an escape such as `\\u00e9`; None if it is no such escape."""
-    digits = escape[2:]
-    if not escape.startswith("\\u") or len(digits) != 4 or any(digit not in _HEX for digit in digits):
-        return None
-    return int(digits, 16)
+        self._held = ""
+        for part in _PART.finditer(text):
+            match part.lastgroup:
+                case "end":
+                    self._is_over = True
+                    break
+                case "cut":
+                    self._held = part[0]
+                case "units":
+                    out.append(bytes.fromhex(part["units"].replace("\\u", "")).decode("utf-16-be", "replace"))
+                case "char":
+                    out.append(_ESCAPES.get(part["char"], part[0]))
+                case _:
+                    out.append(part[0])
+        return "".join(out)

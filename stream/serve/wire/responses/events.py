@@ -67,18 +67,17 @@ class ResponseFailed(_Last, frozen=True, kw_only=True, tag="response.failed"):
     """The last event of a response that an error ended."""
 
 
-class OutputItemAdded(_Event, frozen=True, kw_only=True, tag="response.output_item.added"):
+class _OutputItem(_Event, frozen=True, kw_only=True):
+    output_index: int
+    item: Item
+
+
+class OutputItemAdded(_OutputItem, frozen=True, kw_only=True, tag="response.output_item.added"):
     """An output item begins: a message, a stretch of thinking or a tool call."""
 
-    output_index: int
-    item: Item
 
-
-class OutputItemDone(_Event, frozen=True, kw_only=True, tag="response.output_item.done"):
+class OutputItemDone(_OutputItem, frozen=True, kw_only=True, tag="response.output_item.done"):
     """An output item has ended: a message, a stretch of thinking or a tool call."""
-
-    output_index: int
-    item: Item
 
 
 class _OfItem(WithTokens, frozen=True, kw_only=True):

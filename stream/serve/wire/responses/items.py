@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 from msgspec import UNSET, UnsetType
 
@@ -29,27 +29,6 @@ from tokenweir.stream.serve.wire.shared.logprobs import Logprob, token_logprobs
 End = Literal["completed", "incomplete"]
 
 
-class OpenItem(Protocol):
-    """An output item of a response that deltas are being added to."""
-
-    @property
-    def whole(self) -> bool:
-        """Whether the item is complete, so that no further delta can belong to it."""
-        ...
-
-    def open(self) -> list[ev.ResponseEvent]:
-        """Return the events that announce the item."""
-        ...
-
-    def more(self, delta: ContentDelta) -> list[ev.ResponseEvent] | None:
-        """Add a delta and return its events; None, and nothing is added, if the delta does not belong to this item."""
-        ...
-
-    def close(self, status: End) -> tuple[Item, list[ev.ResponseEvent]]:
-        """Return the finished item with this status, and the events that report its end."""
-        ...
-
-
 def open_item(
     delta: ContentDelta,
     index: int,
@@ -57,7 +36,7 @@ def open_item(
     reasoning_events: str,
     worker: str | None,
     tools: ToolSet,
-) -> OpenItem:
+) -> OpenText | OpenCall:
     """Create the output item that a delta begins; the delta itself is not added to it.
 
     Args:
@@ -71,9 +50,9 @@ def open_item(
 
     """
     if isinstance(delta, ToolCallDelta):
-        return _OpenCall(delta, tools.find(delta.name), index, number, worker)
+        return OpenCall(delta, tools.find(delta.name), index, number, worker)
     item_id = new_id("msg" if isinstance(delta, TextDelta) else "rs", worker)
-    return _OpenText(delta, index, number, reasoning_events, item_id)
+    return OpenText(delta, index, number, reasoning_events, item_id)
 
 
 class _PartEvents(NamedTuple):
@@ -104,10 +83,13 @@ _THINKING = {
 }
 
 
-class _OpenText:
-    """An open message or stretch of thinking; it has one content part."""
+class OpenText:
+    """An open message or stretch of thinking; it has one content part.
 
-    __slots__ = ("_answer", "_events", "_id", "_index", "_kind", "_logprobs", "_number", "_pieces")
+    Attributes:
+        whole: Whether the item is complete, so that no further delta can belong to it.
+
+    """
 
     whole = False
 
@@ -129,6 +111,7 @@ class _OpenText:
         self._logprobs: list[Logprob] = []
 
     def open(self) -> list[ev.ResponseEvent]:
+        """Return the events that announce the item."""
         made: Callable[..., Item] = MessageItem if self._answer else ReasoningItem
         return [
             ev.OutputItemAdded(
@@ -143,6 +126,7 @@ class _OpenText:
         ]
 
     def more(self, delta: ContentDelta) -> list[ev.ResponseEvent] | None:
+        """Add a delta and return its events; None, and nothing is added, if the delta does not belong to this item."""
         if not isinstance(delta, self._kind):
             return None
         self._pieces.append(delta.text)
@@ -158,6 +142,7 @@ class _OpenText:
         ]
 
     def close(self, status: End) -> tuple[Item, list[ev.ResponseEvent]]:
+        """Return the finished item with this status, and the events that report its end."""
         text = "".join(self._pieces)
         number, index = self._number(), self._index
         item: Item
@@ -193,7 +178,7 @@ _FUNCTION = _CallEvents(FunctionCallItem, ev.FunctionCallArgumentsDelta, ev.Func
 _CUSTOM = _CallEvents(CustomToolCallItem, ev.CustomToolCallInputDelta, ev.CustomToolCallInputDone, "input")
 
 
-class _OpenCall:
+class OpenCall:
     """An open tool call; its status is `completed` only if the decoder has reported its JSON as complete."""
 
     def __init__(

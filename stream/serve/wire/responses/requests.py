@@ -36,7 +36,7 @@ from tokenweir.stream.serve.wire.shared.checking import (
     short_json,
 )
 from tokenweir.stream.serve.wire.shared.errors import RequestError
-from tokenweir.stream.serve.wire.shared.fields import StopString, ThinkingBudget, effort_kwargs
+from tokenweir.stream.serve.wire.shared.fields import StopString, ThinkingBudget, effort_kwargs, sampling_of
 from tokenweir.stream.serve.wire.shared.message_builder import ChatMessage
 from tokenweir.stream.serve.wire.shared.prompt_end import Continued, prompt_end_kwargs
 
@@ -236,16 +236,10 @@ class ResponseCreate(InputFields, frozen=True, kw_only=True, forbid_unknown_fiel
             max_tokens: Most tokens of the answer, in place of the request's `max_output_tokens`; None sets no limit.
 
         """
-        stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
-        return Sampling(
+        return sampling_of(
+            self,
+            self.stop,
             max_tokens=max_tokens,
-            temperature=self.temperature,
-            top_p=self.top_p,
-            top_k=self.top_k,
-            seed=self.seed,
-            stop=stop,
-            frequency_penalty=self.frequency_penalty or None,
-            presence_penalty=self.presence_penalty or None,
             top_logprobs=self.top_logprobs or 0,
             json_schema=None if self.text is None else schema_of(self.text.format),
         )

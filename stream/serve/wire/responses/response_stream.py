@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from tokenweir.encode.errors import ProtocolError
 from tokenweir.stream.events.deltas import Delta, Finish, FinishReason, TextDelta, Usage
 from tokenweir.stream.serve.wire.responses import events as ev
-from tokenweir.stream.serve.wire.responses.items import OpenItem, open_item
+from tokenweir.stream.serve.wire.responses.items import OpenCall, OpenText, open_item
 from tokenweir.stream.serve.wire.responses.requests import ResponseCreate
 from tokenweir.stream.serve.wire.responses.response_object import (
     IncompleteDetails,
@@ -54,23 +54,6 @@ class ResponseStream:
 
     """
 
-    __slots__ = (
-        "_item",
-        "_logprobs",
-        "_next",
-        "_prompt_ids",
-        "_reasoning_events",
-        "_response",
-        "_tokens",
-        "_tools",
-        "_top_logprobs",
-        "finished",
-        "id",
-        "output",
-        "previous_id",
-        "status",
-    )
-
     def __init__(
         self,
         request: ResponseCreate,
@@ -88,7 +71,7 @@ class ResponseStream:
         self.finished = False
         self._prompt_ids = prompt_ids
         self._next = count().__next__  # a sequence number
-        self._item: OpenItem | None = None
+        self._item: OpenText | OpenCall | None = None
         asks_summary = request.reasoning is not None and request.reasoning.summary is not None
         self._reasoning_events = "summary" if asks_summary else reasoning_events
         self._logprobs = request.logprobs
@@ -227,29 +210,27 @@ class ResponseStream:
         self,
         status: ResponseStatus,
         usage: Usage | None,
-        *,
-        completed_at: int | None = None,
-        error: ResponseError | None = None,
-        incomplete_details: IncompleteDetails | None = None,
+        **details: Any,
     ) -> ev.ResponseEvent:
+        """Return the last event; `details` are further fields of its response object."""
         self.status, self.finished = status, True
         response = replace(
             self._response,
             status=status,
             output=self.output,
             usage=None if usage is None else ResponseUsage.of(usage),
-            completed_at=completed_at,
-            error=error,
-            incomplete_details=incomplete_details,
+            **details,
         )
         more = {} if self._tokens is None else self._tokens.take() | {"prompt_token_ids": list(self._prompt_ids())}
-        match status:
-            case "completed":
-                return ev.ResponseCompleted(sequence_number=self._next(), response=response, **more)
-            case "failed":
-                return ev.ResponseFailed(sequence_number=self._next(), response=response, **more)
-            case _:
-                return ev.ResponseIncomplete(sequence_number=self._next(), response=response, **more)
+        return _LAST_EVENTS[status](sequence_number=self._next(), response=response, **more)
+
+
+_LAST_EVENTS: dict[str, type[ev.ResponseCompleted | ev.ResponseFailed | ev.ResponseIncomplete]] = {
+    "completed": ev.ResponseCompleted,
+    "failed": ev.ResponseFailed,
+    "incomplete": ev.ResponseIncomplete,
+    "cancelled": ev.ResponseIncomplete,
+}
 
 
 def _enforced(tool: ClientTool) -> ClientTool:

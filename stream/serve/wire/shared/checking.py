@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct, inspect
 
 from tokenweir.stream.events.json_bounds import as_float, has_more_outside_strings, has_more_strings, is_deeper
-from tokenweir.stream.serve.wire.shared.errors import RequestError
+from tokenweir.stream.serve.wire.shared.errors import RequestError, unsupported_parameter
 from tokenweir.stream.serve.wire.shared.marks import CacheMarks
 from tokenweir.stream.serve.wire.shared.message_builder import ChatMessage
 
@@ -41,10 +41,9 @@ def refuse_template(template_kwargs: Mapping[str, object]) -> None:
     A template is a program, and clients must not run theirs here.
     """
     if "chat_template" in template_kwargs:
-        raise RequestError(
+        raise unsupported_parameter(
             "chat_template_kwargs.chat_template: a template is never taken from a request",
-            code="unsupported_parameter",
-            param="chat_template_kwargs.chat_template",
+            "chat_template_kwargs.chat_template",
         )
 
 
@@ -214,11 +213,7 @@ def offered_fields(
             kept[name] = value
         elif not any(type(value) is type(nothing) and value == nothing for nothing in neutral.get(name, ())):
             name = name[:80]
-            raise RequestError(
-                f"{name} is {short_json(value)}; this server does not offer it",
-                code="unsupported_parameter",
-                param=name,
-            )
+            raise unsupported_parameter(f"{name} is {short_json(value)}; this server does not offer it", name)
     return kept
 
 

@@ -57,6 +57,11 @@ _KINDS = {401: "authentication_error", 403: "permission_error", 404: "not_found_
 _MESSAGES_KINDS = _KINDS | {408: "timeout_error", 503: "overloaded_error"}
 
 
+def unsupported_parameter(message: str, param: str | None = None) -> RequestError:
+    """Return the error for a field that this server does not offer, or that the model's engine cannot honour."""
+    return RequestError(message, code="unsupported_parameter", param=param)
+
+
 class ErrorDetail(Struct, frozen=True):
     """Description of an error in OpenAI's form; `param` is the path of the field at fault."""
 

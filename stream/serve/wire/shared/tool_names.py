@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from msgspec import UnsetType
 
@@ -15,6 +16,12 @@ def joined_name(name: str, namespace: str | None | UnsetType) -> str:
     if not namespace:
         return name
     return f"{namespace}{name}" if namespace.endswith("__") else f"{namespace}__{name}"
+
+
+def function_definition(name: str | None, description: str | None, parameters: dict[str, Any] | None) -> dict[str, Any]:
+    """Return a function in the form that chat templates take; without `parameters` it has no arguments."""
+    parameters = parameters or {"type": "object", "properties": {}}
+    return {"type": "function", "function": {"name": name, "description": description or "", "parameters": parameters}}
 
 
 def custom_arguments(text: str) -> str:

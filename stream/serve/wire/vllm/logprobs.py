@@ -5,35 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec import Struct
-
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.serve.wire.openai.completions import completion_rows
 from tokenweir.stream.serve.wire.shared.errors import RequestError
-from tokenweir.stream.serve.wire.shared.logprobs import finite
+from tokenweir.stream.serve.wire.shared.logprobs import Logprob, TopLogprob, finite
 from tokenweir.stream.serve.wire.vllm.generate import Candidate, Choice, Sampled
 
 PLACEHOLDER = "token_id:"
 
 
-class TokenRow(Struct, frozen=True):
-    """A token as text and as bytes, and the natural logarithm of its probability.
-
-    `token` has U+FFFD in place of bytes that are only part of a character.
-    """
-
-    token: str
-    bytes: list[int]
-    logprob: float
-
-
-class SampledRow(TokenRow, frozen=True):
-    """A token of the answer with its logprob, and the likeliest tokens in its place."""
-
-    top_logprobs: list[TokenRow]
-
-
-def rows_of(tokenizer: Tokenizer, choice: Choice, count: int, field: str) -> list[SampledRow] | None:
+def rows_of(tokenizer: Tokenizer, choice: Choice, count: int, field: str) -> list[Logprob] | None:
     """Return the first tokens of an answer with their logprobs; None if the engine gave no logprobs.
 
     Args:
@@ -55,7 +36,7 @@ def rows_of(tokenizer: Tokenizer, choice: Choice, count: int, field: str) -> lis
     return [_sampled(tokenizer, row, f"{field}[{place}]") for place, row in enumerate(content[:count])]
 
 
-def flat_rows(rows: Sequence[SampledRow], start: int) -> dict[str, Sequence[Any]]:
+def flat_rows(rows: Sequence[Logprob], start: int) -> dict[str, Sequence[Any]]:
     """Return the `logprobs` object of a completion for these tokens, with a list for each field.
 
     `start` is the number of characters of the answer's text before the first token.
@@ -64,16 +45,15 @@ def flat_rows(rows: Sequence[SampledRow], start: int) -> dict[str, Sequence[Any]
     return completion_rows(rows, start, tops)
 
 
-def _sampled(tokenizer: Tokenizer, row: Sampled, field: str) -> SampledRow:
-    token, data, logprob = _token(tokenizer, row, field)
+def _sampled(tokenizer: Tokenizer, row: Sampled, field: str) -> Logprob:
     tops = [
-        TokenRow(*_token(tokenizer, top, f"{field}.top_logprobs[{place}]"))
+        TopLogprob(*_token(tokenizer, top, f"{field}.top_logprobs[{place}]"))
         for place, top in enumerate(row.top_logprobs)
     ]
-    return SampledRow(token, data, logprob, tops)
+    return Logprob(*_token(tokenizer, row, field), tops)
 
 
-def _token(tokenizer: Tokenizer, row: Candidate, field: str) -> tuple[str, list[int], float]:
+def _token(tokenizer: Tokenizer, row: Candidate, field: str) -> tuple[str, float, list[int]]:
     token_id = row.token_id
     if token_id is None:
         number = (row.token or "").removeprefix(PLACEHOLDER)
@@ -86,4 +66,4 @@ def _token(tokenizer: Tokenizer, row: Candidate, field: str) -> tuple[str, list[
             f"{field}: token id {token_id} is outside the vocabulary (0 to {size - 1})", param=f"{field}.token_id"
         )
     data = tokenizer.token_bytes(token_id)
-    return data.decode("utf-8", "replace"), list(data), finite(row.logprob)
+    return data.decode("utf-8", "replace"), finite(row.logprob), list(data)

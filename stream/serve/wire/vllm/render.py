@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from msgspec import Meta, Struct
 
+from tokenweir.stream.engines.vllm import SAMPLING_EXTRA
 from tokenweir.stream.serve.wire.shared.checking import convert
 from tokenweir.stream.serve.wire.vllm.generate import TokenId
 
@@ -36,13 +37,7 @@ class EngineFields(Struct, frozen=True, kw_only=True):
 
     def sampling(self) -> dict[str, Any]:
         """Return those fields that are sampling parameters and are set, by their names."""
-        names = (
-            "allowed_token_ids",
-            "bad_words",
-            "structured_outputs",
-            "thinking_token_budget",
-            "repetition_detection",
-        )
+        names = (name for name in self.__struct_fields__ if name in SAMPLING_EXTRA)
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
 

@@ -11,6 +11,7 @@ from tokenweir.stream.events.deltas import Finish, FinishReason, ReasoningDelta,
 from tokenweir.stream.events.merge import merge
 from tokenweir.stream.serve.wire.anthropic.answers import MessageAnswer
 from tokenweir.stream.serve.wire.anthropic.requests import parse_count, parse_message
+from tokenweir.stream.serve.wire.shared.answer_format import AnsweredPrompt
 from tokenweir.stream.serve.wire.shared.errors import RequestError
 
 BASICS = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
@@ -291,7 +292,7 @@ def answer(**more):
 
 def message_of(deltas, **more):
     made = answer(**more)
-    made.add(deltas)
+    made.add(deltas, AnsweredPrompt())
     whole = json.loads(made.whole())
     Message.model_validate(whole)
     return whole
