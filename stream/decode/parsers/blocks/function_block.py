@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from msgspec.structs import replace
 
 from tokenweir.stream.decode.parsers.blocks.stepped_block import BROKEN, State, SteppedBlock
-from tokenweir.stream.decode.parsers.pieces import ANSWER, CUT_SHORT, TOOL_CALL, Piece
+from tokenweir.stream.decode.parsers.pieces import TOOL_CALL, Piece
 from tokenweir.stream.decode.parsers.saved import Count, ShortText, check_restored
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
 from tokenweir.stream.decode.parsers.text_search import MAX_HEADER, find_mark
@@ -68,9 +68,6 @@ class FunctionBlock(SteppedBlock, states=STATES):
         check_restored(len(held) - self._opened <= MAX_BLOCK, f"more than {MAX_BLOCK} characters are held")
         opened = self.broken or held[: self._opened] in ("", *self._style.opens)
         check_restored(opened and self._opened <= MAX_HEADER, "this text opens no block")
-
-    def _cut_short(self, held: str) -> list[Piece]:
-        return [Piece(held, ANSWER, held, malformed=CUT_SHORT)]
 
     def _goes_on(self) -> bool:
         return self._state == "opened"

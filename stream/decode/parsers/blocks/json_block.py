@@ -12,7 +12,7 @@ from tokenweir.stream.decode.parsers.blocks.call_object import CallObject
 from tokenweir.stream.decode.parsers.blocks.stepped_block import FENCE, OTHER_THAN_SPACE, RESTS, State, SteppedBlock
 from tokenweir.stream.decode.parsers.blocks.text_buffer import HeldText
 from tokenweir.stream.decode.parsers.blocks.written_ids import function_of
-from tokenweir.stream.decode.parsers.pieces import ANSWER, CUT_SHORT, TOOL_CALL, Piece, markup, plain
+from tokenweir.stream.decode.parsers.pieces import ANSWER, TOOL_CALL, Piece, markup, plain
 from tokenweir.stream.decode.parsers.saved import Count, ShortText, check_restored
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
 from tokenweir.stream.decode.parsers.splitter import SkippableText
@@ -130,9 +130,7 @@ class JsonBlock(SteppedBlock, states=STATES):
                 name = self._marked_name(held[self._head :])
             if name:
                 return [self._named(name, held)]
-        if self._called and not self._bare:  # in its markup
-            return [markup(held)]
-        return [Piece(held, ANSWER, held, malformed=None if self._bare else CUT_SHORT)]
+        return super()._cut_short(held)
 
     def copy(self) -> Self:
         other = super().copy()

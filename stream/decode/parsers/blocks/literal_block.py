@@ -24,7 +24,7 @@ from tokenweir.stream.decode.parsers.blocks.literals import (
     string_ends,
 )
 from tokenweir.stream.decode.parsers.blocks.stepped_block import OTHER_THAN_SPACE, RESTS, State, SteppedBlock
-from tokenweir.stream.decode.parsers.pieces import ANSWER, CUT_SHORT, TOOL_CALL, Piece, markup, plain
+from tokenweir.stream.decode.parsers.pieces import ANSWER, TOOL_CALL, Piece, markup, plain
 from tokenweir.stream.decode.parsers.saved import ShortText, check_restored
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
 from tokenweir.stream.decode.parsers.splitter import SkippableText
@@ -134,9 +134,9 @@ class LiteralBlock(SteppedBlock, states=STATES):
             return [Piece(held, TOOL_CALL, held, call=self.call)]
         if self._state in ("name", "named") and not self._in_list and self._called:  # perhaps a word behind the block
             return [plain(held, ANSWER)]
-        if self._stack or (self._called and not self._bare) or (self._state == "between" and not held.strip()):
-            return [markup(held)]  # in its markup
-        return [Piece(held, ANSWER, held, malformed=None if self._bare else CUT_SHORT)]
+        if self._stack or (self._state == "between" and not held.strip()):
+            return [markup(held)]
+        return super()._cut_short(held)
 
     # -- a step per state: processes text from `place`, adds pieces to `out`, returns the place of the rest ------------
 

@@ -23,7 +23,7 @@ from tokenweir.stream.decode.parsers.blocks.nested_values import nested_json
 from tokenweir.stream.decode.parsers.blocks.stepped_block import RESTS, State
 from tokenweir.stream.decode.parsers.blocks.tagged_calls import TaggedCalls
 from tokenweir.stream.decode.parsers.blocks.value_ends import value_end
-from tokenweir.stream.decode.parsers.pieces import ANSWER, CUT_SHORT, TOOL_CALL, Piece, markup
+from tokenweir.stream.decode.parsers.pieces import CUT_SHORT, TOOL_CALL, Piece, markup
 from tokenweir.stream.decode.parsers.saved import Count, ShortText, check_restored
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
 from tokenweir.stream.decode.parsers.splitter import SkippableText
@@ -121,9 +121,9 @@ class ParameterBlock(TaggedCalls, states=STATES):
             return [self._named(self._name, held)]
         if self._state == "value":
             return [Piece(held, TOOL_CALL, held, call=self.call)]
-        if self._called or self._state not in ("opened", "unnamed", "name", "tail"):
-            return [markup(held)]  # in its markup
-        return [Piece(held, ANSWER, held, malformed=CUT_SHORT)]
+        if self._state not in ("opened", "unnamed", "name", "tail"):
+            return [markup(held)]
+        return super()._cut_short(held)
 
     def end_call(self, out: list[Piece]) -> None:
         """End a block that is one call, at markup that the caller has found: complete the call, or report that it is cut off."""

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal
 
 from tokenweir.stream.decode.parsers.blocks.literals import json_of_container
 from tokenweir.stream.decode.parsers.blocks.stepped_block import BROKEN, State, SteppedBlock
-from tokenweir.stream.decode.parsers.pieces import ANSWER, CUT_SHORT, TOOL_CALL, Piece, markup
+from tokenweir.stream.decode.parsers.pieces import TOOL_CALL, Piece
 from tokenweir.stream.decode.parsers.saved import Count, ShortText, check_restored
 from tokenweir.stream.decode.parsers.text_search import mark_at
 
@@ -59,11 +59,6 @@ class PythonObjectBlock(SteppedBlock, states=STATES):
         check_restored(held <= self.MAX_HELD, f"more than {self.MAX_HELD} characters are held")
         opened = self._state != "object" or (self._head < held and self._depth > 0)
         check_restored(opened, "an object goes on that has not begun")
-
-    def _cut_short(self, held: str) -> list[Piece]:
-        if self._called and not self._bare:
-            return [markup(held)]
-        return [Piece(held, ANSWER, held, malformed=None if self._bare else CUT_SHORT)]
 
     def _goes_on(self) -> bool:
         return False

@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from tokenweir.encode._core import JsonValue
 from tokenweir.stream.decode.parsers.blocks.text_buffer import HeldText
-from tokenweir.stream.decode.parsers.pieces import ANSWER, TOOL_CALL, Piece, markup, plain
+from tokenweir.stream.decode.parsers.pieces import ANSWER, CUT_SHORT, TOOL_CALL, Piece, markup, plain
 from tokenweir.stream.decode.parsers.saved import CallNumber, Saved, ShortText, check_restored
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
 from tokenweir.stream.decode.parsers.splitter import MAX_PASSED, SkippableText
@@ -214,9 +214,11 @@ class SteppedBlock(Saved, ABC):
             return [Piece(held, TOOL_CALL, held, call=self.call, malformed=self._reason)]
         return self._cut_short(held)
 
-    @abstractmethod
     def _cut_short(self, held: str) -> list[Piece]:
         """Return pieces for the held text of an answer that ends before the block, neither "broken" nor in a "rest"."""
+        if self._called and not self._bare:  # in the block's markup
+            return [markup(held)]
+        return [Piece(held, ANSWER, held, malformed=None if self._bare else CUT_SHORT)]
 
     @abstractmethod
     def _goes_on(self) -> bool:
