@@ -58,7 +58,7 @@ class LongPieceCache {
   }
 
  private:
-  static constexpr size_t kMaxIds = 4095, kWords = 1 << 20, kWays = 4, kFirstSets = 128, kMaxSets = 1 << 15;
+  static constexpr size_t kMaxIds = 4095, kWords = 1 << 21, kWays = 4, kFirstSets = 128, kMaxSets = 1 << 15;
 
   struct Slot {
     uint64_t hash;
