@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import struct
 
 import pytest
@@ -86,10 +87,10 @@ def test_a_stretch_of_a_file():
         (b"\x08\x80", "spec: a number is cut off at byte 1"),
         (b"\x80", "spec: a number is cut off at byte 0"),
         (b"\x08" + b"\xff" * 10 + b"\x01", "spec: a number of more than 10 bytes at byte 1"),
-        (b"\x22\x05abc", "spec: a value of 5 bytes where 3 are left at byte 2"),
+        (b"\x22\x04abc", "spec: a value of 4 bytes where 3 are left at byte 2"),
         (b"\x22" + b"\xff" * 9 + b"\x01", f"spec: a value of {2**64 - 1} bytes where 0 are left at byte 11"),
-        (b"\x1d\x00\x00", "spec: a value of 4 bytes where 2 are left at byte 1"),
-        (b"\x31\x00", "spec: a value of 8 bytes where 1 are left at byte 1"),
+        (b"\x1d\x00\x00\x00", "spec: a value of 4 bytes where 3 are left at byte 1"),
+        (b"\x31" + bytes(7), "spec: a value of 8 bytes where 7 are left at byte 1"),
         (b"\x00\x01", "spec: field 0 at byte 0"),
         (b"\xf8\xff\xff\xff\xff\x01\x01", "spec: field 8589934591 at byte 0"),
         (b"\x08\x01\x0b", "spec: wire type 3 at byte 2"),
@@ -97,9 +98,29 @@ def test_a_stretch_of_a_file():
         (b"\x0a\x01a", "spec.count: wire type 2 at byte 0"),
         (b"\x12\x00", "spec.flag: wire type 2 at byte 0"),
         (b"\x18\x01", "spec.share: wire type 0 at byte 0"),
+        (b"\x19" + bytes(8), "spec.share: wire type 1 at byte 0"),
         (b"\x08\x01\x20\x01", "spec.name: wire type 0 at byte 2"),
         (b"\x22\x03ab\xff", "spec.name: not UTF-8 at byte 4"),
     ],
 )
 def test_damage(data, message):
     assert refused(data) == message
+
+
+def test_random_bytes_are_read_or_refused():
+    pick = random.Random(4)
+    sound = b"\x08\x05\x10\x01\x1d\x00\x00\x80\x3f\x22\x03abc\x82\x01\x02\xff\x00"
+    outcomes = {True: 0, False: 0}
+    for _ in range(20_000):
+        data = bytearray(sound if pick.random() < 0.7 else pick.randbytes(20))
+        for _ in range(pick.randint(0, 3)):
+            data[pick.randrange(len(data))] = pick.randrange(256)
+        try:
+            message = read(bytes(data[: pick.randint(0, len(data))]))
+        except TokenizerFileError as error:
+            assert " at byte " in str(error)
+            outcomes[False] += 1
+        else:
+            assert set(message) <= {name for name, _ in SCHEMA.values()}
+            outcomes[True] += 1
+    assert min(outcomes.values()) > 1000
