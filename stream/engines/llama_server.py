@@ -21,7 +21,7 @@ from tokenweir.encode.tokenizer import Tokenizer, check_tokenizer
 from tokenweir.stream.engines.engine_server import EngineServer, Event, cut_text, request_fields
 from tokenweir.stream.engines.lost_ids import LostIds
 from tokenweir.stream.engines.protocol import refuse_several
-from tokenweir.stream.engines.served_model import ServedModel
+from tokenweir.stream.engines.served_model import ServedEngine, ServedModel
 from tokenweir.stream.events.media import MediaKind, MediaPrompt
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.events.step import EngineStep, likeliest
@@ -101,7 +101,7 @@ class _Props(Event):
     media_marker: str = "<__media__>"
 
 
-class LlamaServerEngine:
+class LlamaServerEngine(ServedEngine):
     """Engine over llama.cpp's server.
 
     Ids that its stream omits are inferred from their text; `EngineStep.inferred` counts them.
@@ -121,8 +121,6 @@ class LlamaServerEngine:
 
     media: frozenset[MediaKind] = frozenset({"image", "audio"})
     supports = frozenset({*NAMES, "logprobs", "top_logprobs", "extra"})
-    context_size: int | None = None
-    ready = True
 
     def __init__(self, url: str, tokenizer: Tokenizer, *, logprobs: bool = False, **options: Any) -> None:
         """Configure the client; nothing is sent yet.
@@ -140,12 +138,8 @@ class LlamaServerEngine:
         """
         check_tokenizer(tokenizer)
         check_flags(logprobs=logprobs)
-        self._server = llama_server(url, **options)
+        super().__init__(llama_server(url, **options), logprobs)
         self._steps = CompletionSteps(tokenizer)
-        self._logprobs = logprobs
-
-    def __repr__(self) -> str:
-        return f"LlamaServerEngine({self._server.url!r})"
 
     async def generate(
         self, prompt_ids: Sequence[int], sampling: Sampling, *, media: MediaPrompt | None = None

@@ -32,10 +32,11 @@ class ServedModel(Struct, frozen=True):
     context_size: int | None = None
 
 
-class ModelCardEngine:
-    """Base class of the engines for vLLM and SGLang, whose servers describe their model at `/v1/models`.
+class ServedEngine:
+    """Base class of the engines whose servers describe their model.
 
     Attributes:
+        context_size: Most ids of prompt and answer together; None until `served` has set it.
         ready: Whether the server has answered; True if nobody has asked yet.
 
     """
@@ -43,11 +44,16 @@ class ModelCardEngine:
     context_size: int | None = None
     ready = True
 
-    def __init__(self, server: EngineServer) -> None:
+    def __init__(self, server: EngineServer, logprobs: bool) -> None:
         self._server = server
+        self._logprobs = logprobs
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._server.url!r})"
+
+
+class ModelCardEngine(ServedEngine):
+    """Base class of the engines for vLLM and SGLang, whose servers describe their model at `/v1/models`."""
 
     async def served(self) -> ServedModel:
         """Request the description of the model, and set `context_size` from it.

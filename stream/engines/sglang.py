@@ -93,8 +93,7 @@ class SglangEngine(ModelCardEngine):
 
         """
         check_flags(logprobs=logprobs, thinks_first=thinks_first)
-        super().__init__(EngineServer("SGLang", url, **options))
-        self._logprobs = logprobs
+        super().__init__(EngineServer("SGLang", url, **options), logprobs)
         self.thinks_first = thinks_first
 
     async def generate(

@@ -158,8 +158,7 @@ class VllmEngine(ModelCardEngine):
 
         """
         check_flags(logprobs=logprobs, stream=stream, thinks_first=thinks_first, thinking_budget=thinking_budget)
-        super().__init__(EngineServer("vLLM", url, **options))
-        self._logprobs = logprobs
+        super().__init__(EngineServer("vLLM", url, **options), logprobs)
         self._stream = stream
         self.thinks_first = thinks_first
         self.thinking_budget = "thinking_token_budget" if thinking_budget else None

@@ -48,10 +48,7 @@ class SglangFields(Struct, frozen=True, kw_only=True):
 
     def metadata(self) -> dict[str, Any]:
         """Return those fields that the request in ids repeats, except the salt, and that are set."""
-        names = (
-            *("extra_key", "priority", "bootstrap_host", "bootstrap_port", "bootstrap_room"),
-            *("routed_dp_rank", "disagg_prefill_dp_rank"),
-        )
+        names = set(self.__struct_fields__) & set(SglangRequest.__struct_fields__) - {"rid", "cache_salt"}
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
     def sampling(self) -> dict[str, Any]:
