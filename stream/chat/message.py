@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from tokenweir.stream.events.deltas import Delta, Finish, ReasoningDelta, TextDelta, ToolCallDelta
@@ -18,6 +19,14 @@ class AssistantMessage:
         self._calls: list[tuple[ToolCallDelta, list[str]]] = []  # the first delta of each, and its arguments
         self._open = False  # the last call is not complete
         self._broken = False  # a call is malformed, or was cut short by the next one
+
+    @classmethod
+    def of(cls, deltas: Iterable[Delta]) -> AssistantMessage:
+        """Collect the deltas of a whole answer."""
+        message = cls()
+        for delta in deltas:
+            message.add(delta)
+        return message
 
     @property
     def is_whole(self) -> bool:

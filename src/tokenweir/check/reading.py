@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from tokenweir.check.model import (
@@ -19,8 +20,8 @@ from tokenweir.check.model import (
     user,
 )
 from tokenweir.encode.errors import TemplateError
+from tokenweir.stream.chat.message import AssistantMessage
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
-from tokenweir.stream.events.deltas import Finish, ReasoningDelta, TextDelta, ToolCallDelta
 from tokenweir.templates.styles.reasoning import style_of
 from tokenweir.templates.styles.shown import style_of_answer
 
@@ -107,24 +108,8 @@ def _read(model: Model, prompt_ids: list[int], ids: list[int], tools: bool) -> d
         tool_style=style_of_answer(template.tool_style, declared),
         tools=declared,
     )
-    texts = {"thinking": "", "content": ""}
-    made: dict[int, list[str]] = {}
-    for delta in [*decoder.feed(ids), *decoder.finish()]:
-        match delta:
-            case ReasoningDelta():
-                texts["thinking"] += delta.text
-            case TextDelta():
-                texts["content"] += delta.text
-            case Finish():
-                pass
-            case ToolCallDelta():
-                call = made.setdefault(delta.call, ["", ""])
-                call[0] += delta.name
-                call[1] += delta.arguments
-    found: list[list[Any]] = []
-    for name, arguments in made.values():
-        try:
-            found.append([name, json.loads(arguments)])
-        except ValueError:
-            found.append([name, arguments])
-    return {name: text.strip() for name, text in texts.items()} | {"calls": found}
+    found = _parts(AssistantMessage.of([*decoder.feed(ids), *decoder.finish()]).as_dict())
+    for call in found["calls"]:
+        with suppress(ValueError):
+            call[1] = json.loads(call[1])
+    return found | {name: found[name].strip() for name in ("thinking", "content")}

@@ -10,8 +10,9 @@ from typing import Any
 from tokenweir.encode.errors import TemplateError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.integrations.turns import Continuation, Message, continuation, fit_continuation, turns
+from tokenweir.stream.chat.message import AssistantMessage
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
-from tokenweir.stream.events.deltas import Channel, Finish, ReasoningDelta, TextDelta, ToolCallDelta
+from tokenweir.stream.events.deltas import Channel, ToolCallDelta
 from tokenweir.templates.chat_template import ChatTemplate
 from tokenweir.templates.prompt import Prompt
 from tokenweir.templates.styles.reasoning import style_of
@@ -252,20 +253,12 @@ class TemplateRenderer:
         )
         deltas = decoder.feed(list(ids))
         closed = decoder.finished or decoder.channel is not Channel.REASONING
-        content = thinking = ""
-        calls: dict[int, tuple[str, str, bool]] = {}
-        for delta in [*deltas, *decoder.finish()]:
-            match delta:
-                case TextDelta(text):
-                    content += text
-                case ReasoningDelta(text):
-                    thinking += text
-                case ToolCallDelta(name, arguments, call=call, complete=complete):
-                    known = calls.get(call, ("", "", False))
-                    calls[call] = known[0] + name, known[1] + arguments, known[2] or complete
-                case Finish():
-                    pass
-        return content, thinking, list(calls.values()), closed
+        deltas += decoder.finish()
+        message = AssistantMessage.of(deltas).as_dict()
+        complete = {delta.call for delta in deltas if isinstance(delta, ToolCallDelta) and delta.complete}
+        functions = enumerate(call["function"] for call in message.get("tool_calls", ()))
+        calls = [(function["name"], function["arguments"], number in complete) for number, function in functions]
+        return message["content"], message.get("reasoning_content", ""), calls, closed
 
 
 def _function(call: Mapping[str, Any]) -> Mapping[str, Any]:

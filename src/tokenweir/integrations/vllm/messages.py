@@ -14,6 +14,7 @@ from vllm.entrypoints.generate.base.protocol import (
 )
 
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.chat.message import AssistantMessage
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.options import DecoderOptions
 from tokenweir.stream.decode.parsers.detection import find_splitter
@@ -83,23 +84,10 @@ def delta_message(deltas: Iterable[Delta], make_id: Callable[[str], str | None] 
 
 def join_deltas(deltas: Iterable[Delta]) -> tuple[str | None, str | None, list[tuple[str, str]]]:
     """Return the thinking and the answer's text, each None if it is empty, and the name and arguments of each call."""
-    reasoning: list[str] = []
-    content: list[str] = []
-    calls: dict[int, tuple[list[str], list[str]]] = {}
-    for delta in deltas:
-        match delta:
-            case TextDelta(text):
-                content.append(text)
-            case ReasoningDelta(text):
-                reasoning.append(text)
-            case ToolCallDelta(name, arguments, call=call):
-                names, pieces = calls.setdefault(call, ([], []))
-                names.append(name)
-                pieces.append(arguments)
-            case Finish():
-                pass
-    made = [("".join(names), "".join(pieces)) for names, pieces in calls.values()]
-    return "".join(reasoning) or None, "".join(content) or None, made
+    message = AssistantMessage.of(deltas).as_dict()
+    functions = (call["function"] for call in message.get("tool_calls", ()))
+    calls = [(function["name"], function["arguments"]) for function in functions]
+    return message.get("reasoning_content") or None, message["content"] or None, calls
 
 
 def text_deltas(tok: Tokenizer, text: str, prompt_ids: Sequence[int], options: DecoderOptions) -> list[Delta]:
