@@ -22,20 +22,20 @@ def museum(monkeypatch, data):
         del sys.modules[name]
 
 
-def test_every_stream_is_right_here(museum):
-    streams = museum.streams()
-    assert len(streams) >= 10
-    assert {one.name: museum.verdict(one, museum.tokenweir_) for one in streams} == {
-        one.name: "right" for one in streams
-    }
+def test_every_stream_and_answer_is_right_here(museum):
+    cases = museum.Cases.load()
+    assert len(cases.stream) >= 10
+    assert len(cases.answer) >= 10
+    runs = [(one, museum.tokenweir_) for one in cases.stream] + [(one, museum.tokenweir_parser) for one in cases.answer]
+    assert [(one.name, museum.verdict(one, run)) for one, run in runs] == [(one.name, "right") for one, _ in runs]
 
 
 def test_the_page_has_every_stream_and_answer_with_a_link_to_its_issue(museum):
     page = (ROOT / "docs" / "explanation" / "streaming-bugs.md").read_text("utf-8")
     table = page.partition("<!-- museum:begin -->")[2].partition("<!-- museum:end -->")[0]
     rows = [[cell.strip() for cell in line.split("|")[1:3]] for line in table.splitlines() if line.startswith("| [")]
-    cases = [*museum.streams(), *museum.museum_parsers.answers()]
-    assert rows == [[museum.linked(one.issue), one.name] for one in cases]
+    cases = museum.Cases.load()
+    assert rows == [[museum.linked(one.issue), one.name] for one in [*cases.stream, *cases.answer]]
 
 
 def test_quoted_text_is_code_so_that_a_page_shows_its_markup(museum):
@@ -44,32 +44,22 @@ def test_quoted_text_is_code_so_that_a_page_shows_its_markup(museum):
 
 
 def test_a_verdict_tells_what_is_wrong(museum):
-    one = next(each for each in museum.streams() if "never become" in each.name)
+    one = next(each for each in museum.Cases.load().stream if "never become" in each.name)
+    chunks = one.ids()[1]
     assert museum.verdict(one, lambda stream: ["x"]) == f"'x' for {one.text[:12]!r}"
-    late = [""] * (len(one.chunks) - 1) + [one.text]
-    assert museum.verdict(one, lambda stream: late) == f"silent for {len(one.chunks) - 1} ids"
+    late = [""] * (len(chunks) - 1) + [one.text]
+    assert museum.verdict(one, lambda stream: late) == f"silent for {len(chunks) - 1} ids"
     assert museum.verdict(one, lambda stream: 1 // 0) == "raises ZeroDivisionError"
     assert museum.verdict(one, lambda stream: None) == "-"
 
 
-def test_every_answer_is_parsed_right_here(museum):
-    parsers = museum.museum_parsers
-    answers = parsers.answers()
-    assert len(answers) >= 10
-    assert [(one.name, parsers.verdict(one, parsers.tokenweir_)) for one in answers] == [
-        (one.name, "right") for one in answers
-    ]
-
-
 def test_a_verdict_on_an_answer_tells_what_is_wrong(museum):
-    parsers = museum.museum_parsers
-    one = next(each for each in parsers.answers() if "two calls" in each.name)
+    one = next(each for each in museum.Cases.load().answer if "two calls" in each.name)
     call = one.expected.calls[0]
     for found, told in (
-        (parsers.Parsed("a", "", one.expected.calls), "thinking 'a'"),
-        (parsers.Parsed("", "", [call]), "1 of 2 calls"),
-        (parsers.Parsed("", "", [call, ("look", "{")]), "arguments '{'"),
-        (parsers.Parsed("", "b", one.expected.calls), "text 'b'"),
+        (museum.Parsed("a", "", one.expected.calls), "thinking 'a'"),
+        (museum.Parsed("", "", [call]), "1 of 2 calls"),
+        (museum.Parsed("", "", [call, ("look", "{")]), "arguments '{'"),
+        (museum.Parsed("", "b", one.expected.calls), "text 'b'"),
     ):
-        assert parsers.verdict(one, lambda answer, found=found: found) == told
-    assert parsers.verdict(one, lambda answer: 1 // 0) == "raises ZeroDivisionError"
+        assert museum.verdict(one, lambda answer, found=found: found) == told
