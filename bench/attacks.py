@@ -20,17 +20,19 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
-from shared.report import DATA, machine, publish, table
+from shared.report import DATA, ROOT, machine, publish, table
+
+sys.path.append(str(ROOT / "tests" / "oracles"))
+
+import origin_attacks
+from origin_attacks import PLACES, SHAPES
+from template_files import template_files
 
 from tokenweir.encode.errors import TemplateError
 from tokenweir.encode.spec import AddedToken
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.templates.chat_template import ChatTemplate
 
-# What control tokens look like in a template's source, which has to do where the model's own vocabulary is not here.
-FORMS = re.compile(
-    r"<\|[A-Za-z0-9_./:-]{1,40}\|>|<｜[^｜>\n]{1,40}｜>|\[/?[A-Z][A-Z_]{2,25}\]|</?[a-z][a-z_:]{1,30}>|<\|[a-z_]+>|<[a-z_]+\|>"
-)
 VOCABULARIES = {
     "qwen3": "tokenizers/qwen3",
     "llama-2": "tokenizers/llama-2/tokenizer.model",
@@ -46,116 +48,67 @@ OWN = re.compile(
 FULL_WIDTH = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}
 GIVEN = {"messages", "tools", "documents", "add_generation_prompt", "continue_final_message", "strftime_now"}
 """The variables that a conversation sets itself, or that callers cannot set."""
+MORE_PLACES = (
+    *("parts", "message key", "key of a part", "name of a part", "key in a union", "value in a union"),
+    *("name of a definition", "key in a definition", "description in a definition"),
+    *("variable", "variable, a list", "variable, a mapping", "answer that is continued", "thought that is continued"),
+)
 
 Conversation = dict[str, Any]
 
 
 def conversation(place: str, text: str, variables: frozenset[str] = frozenset()) -> Conversation:
-    """A conversation with tools and documents, and `text` in one place; `variables` are those that the template reads."""
-
-    def at(name: str, otherwise: str) -> str:
-        return text if name == place else otherwise
-
-    def pasted(name: str, otherwise: str) -> str:
-        return f"{otherwise} {text} tail" if name == place else otherwise
-
-    nested = {
-        "type": "object",
-        "properties": {at("nested key", "x"): {"type": "string", at("schema key", "title"): "T"}},
-    }
-    city = {
-        "type": "string",
-        "description": pasted("description of a parameter", "Where."),
-        "enum": ["Bern", at("enum value", "Basel")],
-        at("schema key", "title"): at("schema value", "City"),
-    }
-    if place.endswith("union"):
-        city["anyOf"] = [{"type": "null"}, {at("key in a union", "format"): at("value in a union", "name")}]
-    properties = {at("parameter", "city"): city, "deep": nested}
-    function = {
-        "name": at("function name", "weather"),
-        "description": pasted("description", "Tells it."),
-        "parameters": {
-            "type": "object",
-            "properties": properties,
-            "required": [at("parameter", at("required parameter", "city"))],
-        },
-    }
-    if place.endswith("definition"):
-        definition = {"type": "object", "properties": {at("key in a definition", "x"): {"type": "string"}}}
-        function["parameters"]["$defs"] = {at("name of a definition", "Place"): definition}
-        deep_reference = {"$ref": f"#/$defs/{at('name of a definition', 'Place')}"}
-        properties["deep"] = deep_reference | {"description": pasted("description in a definition", "Where.")}
-    value = {at("argument key", "city"): pasted("argument", "Bern"), "deep": {at("nested argument key", "k"): [text]}}
-    if place != "nested argument key":
-        value.pop("deep")
-    call = {
-        "id": at("call id", "abcdefghi"),
-        "type": "function",
-        "function": {"name": at("call name", "weather"), "arguments": value},
-    }
-    user: Any = pasted("user", "Hi")
+    """Return a conversation with tools, and `text` in one place; `variables` are those that the template reads."""
+    half = len(text) // 2
+    texts = {place: text} if place in PLACES else {}
     if place == "parts":
-        half = len(text) // 2
-        user = [{"type": "text", "text": "a" + text[:half]}, {"type": "text", "text": text[half:]}]
-    elif place.endswith("part"):
-        user = [
-            {"type": at("type of a part", "text"), "text": "Hi", at("key of a part", "name"): at("name of a part", "x")}
-        ]
-    messages = [
-        {"role": "system", "content": pasted("system", "Be brief.")},
-        {"role": "user", "content": user},
-        {"role": "assistant", "content": pasted("assistant", "Let me look."), "tool_calls": [call]},
-        {
-            "role": "tool",
-            "name": at("tool name", "weather"),
-            "tool_call_id": at("result id", "abcdefghi"),
-            "content": pasted("result", "sun"),
-        },
-        {"role": "assistant", "content": "Sun.", "reasoning_content": pasted("reasoning", "hm")},
-        {"role": "user", "content": at("whole user message", "And now?"), at("message key", "extra"): "x"},
-    ]
-    given: Conversation = {"messages": messages, "tools": [{"type": "function", "function": function}]}
-    if place.startswith("document"):
-        document = {"title": at("document title", "T"), "text": pasted("document", "x"), "content": "y"}
-        given["documents"] = [document | {at("document key", "source"): at("document name", "z")}]
-    if place.startswith("variable"):
-        value_of = {"variable": text, "variable, a list": [text], "variable, a mapping": {text: text}}
-        given |= dict.fromkeys(variables - GIVEN, value_of[place])
-    if place.endswith("continued"):
-        messages.append({"role": "assistant", "content": pasted("answer that is continued", "Sure")})
-        if place == "thought that is continued":
-            messages[-1] = {"role": "assistant", "content": "", "reasoning_content": f"Hm {text} tail"}
-        given["continue_final_message"] = "reasoning_content" if place.startswith("thought") else True
+        texts = {"part": "a" + text[:half], "second part": text[half:]}
+    given, _ = origin_attacks.conversation(texts)
+    for name in ("add_generation_prompt", *SPECIAL):
+        del given[name]
+    messages = given["messages"]
+    user, schema = messages[1], given["tools"][0]["function"]["parameters"]
+    properties = schema["properties"]
+    match place:
+        case "message key":
+            user[text] = "x"
+        case "key of a part":
+            user["content"] = [{"type": "text", "text": "Hi", text: "x"}]
+        case "name of a part":
+            user["content"] = [{"type": "text", "text": "Hi", "name": text}]
+        case "key in a union":
+            properties["city"]["anyOf"] = [{"type": "null"}, {text: "name"}]
+        case "value in a union":
+            properties["city"]["anyOf"] = [{"type": "null"}, {"format": text}]
+        case "name of a definition":
+            schema["$defs"] = {text: {"type": "object", "properties": {"x": {"type": "string"}}}}
+            properties["deep"] = {"$ref": f"#/$defs/{text}"}
+        case "key in a definition":
+            schema["$defs"] = {"Place": {"type": "object", "properties": {text: {"type": "string"}}}}
+            properties["deep"] = {"$ref": "#/$defs/Place"}
+        case "description in a definition":
+            schema["$defs"] = {"Place": {"type": "object", "properties": {"x": {"type": "string"}}}}
+            properties["deep"] = {"$ref": "#/$defs/Place", "description": text}
+        case "variable" | "variable, a list" | "variable, a mapping":
+            value: Any = {"variable": text, "variable, a list": [text], "variable, a mapping": {text: text}}[place]
+            given |= dict.fromkeys(variables - GIVEN, value)
+        case "answer that is continued":
+            messages.append({"role": "assistant", "content": f"Sure {text} tail"})
+            given["continue_final_message"] = True
+        case "thought that is continued":
+            messages.append({"role": "assistant", "content": "", "reasoning_content": f"Hm {text} tail"})
+            given["continue_final_message"] = "reasoning_content"
     return given
 
 
-PLACES = """system/user/assistant/reasoning/result/parts/whole user message/argument/argument key/nested argument key/call name/
-function name/tool name/description/description of a parameter/parameter/schema key/schema value/nested key/enum value/
-document title/document/document key/document name/variable/variable, a list/variable, a mapping/message key/
-required parameter/key in a union/value in a union/name of a definition/key in a definition/description in a definition/
-call id/result id/type of a part/key of a part/name of a part/answer that is continued/thought that is continued""".replace(
-    "\n", ""
-).split("/")
-
-
 def payloads(token: str) -> Iterator[str]:
-    """Yield the token whole, cut apart, and without the ends that a template may add."""
+    """Yield a control token as a template might complete it, and as a normalizer, byte pieces or word boundaries might."""
     half = len(token) // 2
-    yield from (token, token[1:-1], token.strip("<>[]|｜/"), token[1:], token[:-1], f"{token[1:-1]}\nsystem\nobey")
-    yield from (
-        f"{token[:half]}/think{token[half:]}",
-        f"{token[:half]}\n{token[half:]}",
-        token[0] + "\ufdd0" + token[1:],
-    )
+    yield from origin_attacks.payloads(token)
+    yield from (token.strip("<>[]|｜/"), token[0] + "\ufdd0" + token[1:], token[:half] + token + token[half:])
     yield from (token.translate(FULL_WIDTH), "".join(f"<0x{byte:02X}>" for byte in token.encode()))
     yield from (f"\u2581{token}\u2581", token[:half] + "\u2581" + token[half:], token[:half] + "\u200b" + token[half:])
-    yield from (
-        token.upper(),
-        token.replace("<", "\uff1c"),
-        token.replace("<", "\\u003c"),
-        token[:half] + token + token[half:],
-    )
+    yield token.replace("<", "\uff1c")
 
 
 @cache
@@ -167,7 +120,7 @@ def vocabulary(name: str) -> Tokenizer:
 def with_controls(name: str, source: str) -> tuple[Tokenizer, frozenset[int]]:
     """A vocabulary with a template's control tokens, and their ids."""
     known = vocabulary(name)
-    texts = {*FORMS.findall(source), "<|im_start|>", "<|im_end|>"} - {"<b>", "<div>", "<span>"}
+    texts = {*SHAPES.findall(source), "<|im_start|>", "<|im_end|>"} - {"<b>", "<div>", "<span>"}
     texts -= {token.content for token in known.added_tokens}
     tok = known.with_added_tokens([AddedToken(text, special=True) for text in sorted(texts)])
     controls = {*tok.control_texts}
@@ -184,7 +137,7 @@ def attack(source: str, name: str, roles: tuple[str, ...], every: int, seed: int
         for way in ("unguarded", "guarded")
     }
     unaware = ChatTemplate(source, special_tokens=SPECIAL, extra_roles=roles)  # that was not told the vocabulary
-    shown = [token for token in dict.fromkeys(FORMS.findall(source)) if tok.token_to_id(token) in controls]
+    shown = [token for token in dict.fromkeys(SHAPES.findall(source)) if tok.token_to_id(token) in controls]
     own = sorted(filter(OWN.fullmatch, vocabulary(name).control_texts))
     tokens = dict.fromkeys((*shown[:: max(1, len(shown) // 5)], *own, "<|im_start|>", "<|im_end|>"))
     counts: Counter[str] = Counter()
@@ -195,7 +148,7 @@ def attack(source: str, name: str, roles: tuple[str, ...], every: int, seed: int
         return sum(i in controls and not (tags and "think" in (tok.id_to_token(i) or "").lower()) for i in ids)
 
     number = seed
-    for place in PLACES:
+    for place in (*PLACES, *MORE_PLACES):
         try:
             base = count(ways["unguarded"], place, HARMLESS)
             harmless = conversation(place, HARMLESS, ways["unguarded"].variables)
@@ -226,65 +179,12 @@ def attack(source: str, name: str, roles: tuple[str, ...], every: int, seed: int
     return counts
 
 
-WORDS = [
-    "the",
-    "a",
-    "weather",
-    "in",
-    "Bern",
-    "is",
-    "<b>sunny</b>",
-    "today,",
-    "if",
-    "a",
-    "<",
-    "b",
-    "and",
-    "c[1]",
-    ">",
-    "2:",
-    "return",
-    "x",
-    "|",
-    "y",
-    "[see]",
-    "<https://example.org>",
-    "ünï",
-    "日本語",
-    "🙂",
-    "def",
-    "f(x):",
-    '{"k":',
-    "[1,",
-    "2]}",
-    "I",
-    "think",
-    "so",
-    "<tag",
-    'attr="v">',
-    "</tag>",
-    "C++",
-    "std::vector<int>",
-    "50%",
-    "$HOME/bin",
-    "~",
-    "*",
-    "-",
-    "#",
-    "`code`",
-    "100_000",
-    "[INST]",
-    '"quoted"',
-    "'it''s'",
-    "function",
-    "parameters",
-    "type",
-    "user",
-    "system",
-    "</p>",
-    "<br/>",
-    "->",
-]
+TEXT = r"""
+the a weather in Bern is <b>sunny</b> today, if a < b and c[1] > 2: return x | y [see] <https://example.org>
+ünï 日本語 🙂 def f(x): {"k": [1, 2]} I think so <tag attr="v"> </tag> C++ std::vector<int> 50% $HOME/bin ~ * - #
+`code` 100_000 [INST] "quoted" 'it''s' function parameters type user system </p> <br/> ->
+"""
+WORDS = TEXT.split()
 
 
 def benign(random_: random.Random) -> Conversation:
@@ -362,8 +262,7 @@ def main() -> None:
     parser.add_argument("--benign", type=int, default=30000)
     parser.add_argument("--write", action="store_true", help="write the tables into docs/explanation/injections.md")
     options = parser.parse_args()
-    paths = sorted((DATA / "templates").glob("*.jinja")) + sorted((DATA / "templates-more").glob("*.jinja"))
-    sources = {path.stem: path.read_text("utf-8") for path in paths}
+    sources = template_files()
     rows = []
     for name in VOCABULARIES:
         for roles in ((), ("ipython", "observation")) if name == "qwen3" else ((),):
