@@ -1,4 +1,4 @@
-"""Templates that would fill the memory or take for ever, for tests of the limits and for `bench/hostile_templates.py`.
+"""Templates that would fill the memory or take for ever, for tests of the limits.
 
 Those that can be written down stand in `hostile_templates.toml`.
 """

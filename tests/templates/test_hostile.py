@@ -1,4 +1,4 @@
-"""Hostile templates end with an error that names the bound; `bench/hostile_templates.py` measures them, and more."""
+"""Hostile templates end with an error that names the bound."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import hostile_cases as hostile
 import pytest
@@ -26,10 +27,23 @@ BOUND = re.compile(
 ENDS = CASES["ends"]
 
 
-def end(source, variables=VARIABLES):
+def memory(field):
+    """Return a figure of this process, in bytes."""
+    return int(re.search(rf"{field}:\s+(\d+)", Path("/proc/self/status").read_text())[1]) << 10
+
+
+@pytest.fixture(autouse=True)
+def little_memory():
+    Path("/proc/self/clear_refs").write_text("5")  # begins the count of the most memory anew
+    before = memory("VmRSS")
+    yield
+    assert memory("VmHWM") - before < 512 << 20
+
+
+def end(source):
     """Return the error, or the text without white space around it and the steps."""
     try:
-        result = Template(source).render(variables)
+        result = Template(source).render(VARIABLES)
     except TemplateError as error:
         return str(error), None
     return result.text.strip(), result.steps
