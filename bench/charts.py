@@ -306,7 +306,7 @@ def main() -> None:
         "",
         "`scripts/bench NAME --write` measures a table again and writes it; the top of the benchmark's file says how it measures. Libraries take turns, in",
         "the same minutes. Cold and unseen texts and loading happen once in a process, so their ratio of one run is good to a quarter, and the table of",
-        "throughput has medians of three. `scripts/bench encode_references` measures beside the reference libraries.",
+        "throughput has medians of three. `scripts/bench encode --beside reference` measures beside the reference libraries.",
         "",
         "What was compared for correctness: [ids and texts](explanation/exactness.md#how-it-is-shown), [reported bugs of",
         "streams](explanation/streaming-bugs.md), [attacks on templates](explanation/injections.md).",

@@ -11,7 +11,7 @@ processes of all libraries are there: these take turns, so that all have the sam
 speed, and the best of 15 turns counts. A number is the median of the rounds. Time is CPU time of the process; for
 `batch`, which is about threads, wall time. MB are 10^6 bytes of UTF-8. A cell has ours, the best peer's and its name, and
 ours divided by it; on a busy machine take no ratio within 15 % of 1 for a difference. A peer whose ids differ from ours is
-named. bench/encode_references.py compares with the reference libraries.
+named. `--beside reference` compares with the reference library of each file, in `families` with those of more files.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from shared.peers import LIBRARIES, ids_of, json_file, tokenweir
+from shared.peers import LIBRARIES, ids_of, json_file, reference, tokenweir
 from shared.report import DATA, heading, machine, publish, table
 from shared.texts import documents, of_kind
 
@@ -55,6 +55,13 @@ OTHERS = {
     "T5": "t5-small/tokenizer.json",
     "BERT": "bert-base-uncased/tokenizer.json",
 }
+REFERENCED = {
+    "GPT-2": "gpt2/tokenizer.json",
+    "Llama-2.model": "llama-2/tokenizer.model",
+    "Unigram-ja.model": "sp-test-unigram-ja/tokenizer.model",
+    "tekken": "mistral-common/tekken_240911.json",
+}
+EVERY = {**LIBRARIES, "reference": reference}
 KINDS = ("English", "code", "math", "Chinese", "Japanese")
 PACKAGES = {library: library for library in LIBRARIES} | {"toktok": "toktok-rs", "splintr": "splintr-rs"}
 DOCUMENT = 20_000  # characters
@@ -116,15 +123,15 @@ def measure(job: Job) -> Measurements | None:
     """Return the results of one process, or None if the library lacks the vocabulary."""
     threads = 2 if job.section == "batch" else 1
     os.environ["RAYON_NUM_THREADS"] = str(threads)
-    path = DATA / "tokenizers" / (VOCABULARIES | OTHERS)[job.vocabulary]
-    if job.library != "tokenweir":  # which is imported here already
+    path = DATA / "tokenizers" / (VOCABULARIES | OTHERS | REFERENCED)[job.vocabulary]
+    if job.library in LIBRARIES and job.library != "tokenweir":  # which is imported here already
         __import__(job.library)
         json_file(path)
     begun = time.process_time()
     try:
         if job.section == "load":
             return _load(job, path)
-        peer = LIBRARIES[job.library](path, threads)
+        peer = EVERY[job.library](path, threads)
     except (ValueError, NotImplementedError, OSError, RuntimeError):
         return None
     if peer is None:
@@ -312,7 +319,7 @@ def _takes(way: Callable[[Any], object], form: Any) -> bool:
 
 def _load(job: Job, path: Any) -> Measurements | None:
     """`job.text` is "cache" for ours from the cache of loaded tokenizers, "file" for a reading of the file itself."""
-    make = LIBRARIES[job.library]
+    make = EVERY[job.library]
     if job.library == "tokenweir":
         make = partial(tokenweir, cache=job.text == "cache")
     before, clocks = rss(), (time.process_time(), time.perf_counter())
@@ -523,15 +530,19 @@ def main() -> int:
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"any of {', '.join(SECTIONS)} (all)")
     parser.add_argument("--only", default="", metavar="NAME", help="only vocabularies whose name contains NAME")
     parser.add_argument(
-        "--beside", default=",".join(LIBRARIES), metavar="PEERS", help="only these peers, by commas (all)"
+        "--beside", default=",".join(LIBRARIES), metavar="PEERS", help="only these peers, by commas (all but reference)"
     )
     parser.add_argument("--rounds", type=int, default=1, help="processes for each number (1)")
     parser.add_argument("--write", action="store_true", help="write the tables into bench/RESULTS.md")
     options = parser.parse_args()
     if not SECTIONS.keys() >= set(options.sections):
         parser.error(f"sections are {', '.join(SECTIONS)}")
-    CHOSEN[:] = [who for who in LIBRARIES if who == "tokenweir" or who in options.beside.split(",")]
-    versions = ", ".join(f"{PACKAGES[who]} {version(PACKAGES[who])}" for who in CHOSEN if who != "tokenweir")
+    CHOSEN[:] = [who for who in EVERY if who == "tokenweir" or who in options.beside.split(",")]
+    packages = [PACKAGES[who] for who in CHOSEN if who in LIBRARIES and who != "tokenweir"]
+    if "reference" in CHOSEN:
+        packages += ["tiktoken", "tokenizers", "sentencepiece", "mistral-common"]
+        OWN["families"] += REFERENCED
+    versions = ", ".join(f"{package} {version(package)}" for package in packages)
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # idle ones count as CPU time for some 30 ms after numpy's import
     for title in options.sections or SECTIONS:
         section = SECTIONS[title]

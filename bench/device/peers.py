@@ -10,15 +10,11 @@ from functools import partial
 from itertools import cycle, islice
 from multiprocessing import get_context
 from statistics import median
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import tiktoken
-import tokenizers
 from shared import peers
 from shared.report import DATA
 from shared.texts import TEXTS
-
-from tokenweir.encode.tokenizer import Tokenizer
 
 GPT2, CL100K = "gpt2/tokenizer.json", "openai/cl100k_base.tiktoken"
 LLAMA2, BERT = "llama-2/tokenizer.json", "bert-base-uncased/tokenizer.json"
@@ -77,24 +73,15 @@ def peer_rates(library: str, path: str, threads: int, batches: Sequence[Batch], 
     os.environ["RAYON_NUM_THREADS"] = str(threads)
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
     file = DATA / "tokenizers" / path
-    run: Callable[[list[str]], object]
-    if library == "tiktoken":
-        spec: Any = Tokenizer.from_file(file).spec
-        pattern, ranks = spec.pre_tokenizer.pattern.Regex, dict(spec.model.ranks)
-        encoding = tiktoken.Encoding(path, pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
-        run = partial(encoding.encode_ordinary_batch, num_threads=threads)
-    elif library == "tokenizers":
-        run = partial(tokenizers.Tokenizer.from_file(str(file)).encode_batch_fast, add_special_tokens=False)
-    else:
-        peer = peers.LIBRARIES[library](file, threads)
-        if peer is None:
-            raise ValueError(f"{library} does not read {path}")
-        run = peer.batch
+    read = peers.reference if library in ("tiktoken", "tokenizers") else peers.LIBRARIES[library]
+    peer = read(file, threads)
+    if peer is None:
+        raise ValueError(f"{library} does not read {path}")
     rates = []
     for batch in batches:
         texts = batch_texts(batch)
         size = sum(len(text.encode()) for text in texts)
-        rates.append(size / median_seconds(partial(run, texts), repeats) / 1e9)
+        rates.append(size / median_seconds(partial(peer.batch, texts), repeats) / 1e9)
     return rates
 
 

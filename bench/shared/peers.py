@@ -1,12 +1,11 @@
 """The fast tokenizer libraries behind one face, each loaded from the same file as ours.
 
-They are not references, which references.py has. A way that a library lacks is None.
+`reference` is the reference library of a file, for comparison. A way that a library lacks is None.
 """
 
 from __future__ import annotations
 
 import base64
-import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,8 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from tokenweir.encode._core import byte_alphabet
 from tokenweir.encode.base.cache import cache_folder, store
+from tokenweir.encode.reference import merge
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.verify.references import OpenAI, SentencePiece, Tekken
 
 Ids = Any  # a list or an array, whichever the library gives
 
@@ -145,6 +147,27 @@ LIBRARIES: Mapping[str, Callable[[Path, int], Peer | None]] = {
 }
 
 
+def reference(path: Path, threads: int) -> Peer:
+    """The reference library of the file's format: tiktoken, sentencepiece, mistral-common or tokenizers."""
+    if path.suffix == ".tiktoken":
+        core = OpenAI.from_file(path).encoding
+        batch = partial(core.encode_ordinary_batch, num_threads=threads)
+        return Peer(core.encode_to_numpy, core.encode_ordinary, batch, core.decode, core.decode_bytes)
+    if path.suffix == ".model":
+        model = SentencePiece(path).model
+        return Peer(
+            model.EncodeAsNumpy, model.EncodeAsIds, partial(model.EncodeAsIds, num_threads=threads), model.Decode
+        )
+    if path.name.startswith("tekken"):
+        plain = Tekken(path).encode_plain
+        return Peer(lambda text: plain([text])[0], lambda text: plain([text])[0], plain, None)
+    import tokenizers
+
+    tok = tokenizers.Tokenizer.from_file(str(path))
+    many = partial(tok.encode_batch_fast, add_special_tokens=False)  # faster than its `encode`
+    return Peer(lambda text: many([text])[0].ids, lambda text: many([text])[0].ids, many, tok.decode)
+
+
 def ids_of(given: Any) -> np.ndarray[Any, np.dtype[np.int32]]:
     """Return ids as an int32 array, from a list, an array or bytes of uint32."""
     if isinstance(given, bytes | bytearray | memoryview):
@@ -175,11 +198,12 @@ def json_file(path: Path) -> Path:
 def _as_json(path: Path) -> dict[str, Any]:
     """A rank file as a tokenizer.json: the merges are each token's parts when only lower ranks have merged."""
     ranks = {base64.b64decode(t): int(r) for t, r in (line.split() for line in path.read_bytes().splitlines() if line)}
-    alphabet = _alphabet()
+    alphabet = byte_alphabet()
     spelled = {token: "".join(alphabet[byte] for byte in token) for token in ranks}
     merges = []
     for token, rank in sorted(ranks.items(), key=lambda item: item[1]):
-        if len(token) > 1 and len(parts := _parts(ranks, token, rank)) == 2:
+        parts = merge(token, partial(_lower, ranks, rank))
+        if len(parts) == 2:
             merges.append([spelled[part] for part in parts])
     split = {"type": "Split", "pattern": {"Regex": _PATTERNS[path.stem]}, "behavior": "Isolated", "invert": False}
     level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
@@ -207,18 +231,6 @@ def _as_json(path: Path) -> dict[str, Any]:
     }
 
 
-def _parts(ranks: Mapping[bytes, int], token: bytes, below: int) -> list[bytes]:
-    parts = [token[i : i + 1] for i in range(len(token))]
-    while True:
-        pairs = [ranks.get(a + b, below) for a, b in itertools.pairwise(parts)]
-        at = min(range(len(pairs)), key=pairs.__getitem__, default=-1)
-        if at < 0 or pairs[at] >= below:
-            return parts
-        parts[at : at + 2] = [parts[at] + parts[at + 1]]
-
-
-def _alphabet() -> list[str]:
-    """GPT-2's letter for each byte."""
-    known = {*range(33, 127), *range(161, 173), *range(174, 256)}
-    others = iter(range(256, 512))
-    return [chr(byte if byte in known else next(others)) for byte in range(256)]
+def _lower(ranks: Mapping[bytes, int], below: int, pair: tuple[bytes, bytes]) -> int | None:
+    rank = ranks.get(pair[0] + pair[1], below)
+    return rank if rank < below else None
