@@ -116,7 +116,7 @@ class Answer(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def expected(self) -> Parsed:
-        """What it is parsed into."""
+        """The parts into which it is parsed."""
         return Parsed(self.thinking, self.text, [("look", json.dumps({"city": city})) for city in self.cities])
 
     def chunks(self, tok: Tokenizer) -> list[list[int]]:
