@@ -11,7 +11,6 @@ Then realistic conversations are rendered and encoded with the guard and without
 
 from __future__ import annotations
 
-import argparse
 import random
 import re
 import sys
@@ -20,7 +19,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
-from shared.report import DATA, ROOT, machine, publish, table
+from shared.report import DATA, ROOT, arguments, machine, publish, table
 
 sys.path.append(str(ROOT / "tests" / "oracles"))
 
@@ -257,11 +256,7 @@ def compare(sources: dict[str, str], wanted: int, report: Callable[[str], object
 
 def main() -> None:
     """Attack, compare and print."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--every", type=int, default=1, help="try one in so many attacks")
-    parser.add_argument("--benign", type=int, default=30000)
-    parser.add_argument("--write", action="store_true", help="write the tables into docs/explanation/injections.md")
-    options = parser.parse_args()
+    options = arguments(__doc__, every=(1, "try one in so many attacks"), benign=30000)
     sources = template_files()
     rows = []
     for name in VOCABULARIES:

@@ -9,7 +9,6 @@ as a unit of its own (`TOKENWEIR_JOIN_UNITS=OFF`).
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import nanobind
-from shared.report import ROOT, machine, publish, table
+from shared.report import ROOT, arguments, machine, publish, table
 
 SHOWN_SECONDS = 3.0
 """Units that take less share a row."""
@@ -73,10 +72,7 @@ def name_of(file: str) -> str:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--single", action="store_true", help="each file as a unit of its own")
-    parser.add_argument("--write", action="store_true", help="put the table into RESULTS.md")
-    options = parser.parse_args()
+    options = arguments(__doc__, single=(False, "each file as a unit of its own"))
     with tempfile.TemporaryDirectory() as folder:
         commands = compile_commands(Path(folder), not options.single)
         units = {name_of(command["file"]): cost(command, Path(folder)) for command in commands}

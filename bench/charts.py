@@ -8,10 +8,10 @@ Nothing is measured here. A chart says below it which table it shows, when and w
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 
+import msgspec
 from shared.report import PAGES, ROOT, write_between
 
 IMAGES = ROOT / "docs" / "images"
@@ -27,8 +27,7 @@ INKS = {
 }
 
 
-@dataclass(frozen=True)
-class Chart:
+class Chart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A chart.
 
     Attributes:
@@ -38,9 +37,10 @@ class Chart:
         better: "higher" or "lower".
         marker: The name of the marks around its tables in the results.
         column: A column that its table has, which tells it from others between these marks.
-        bars: Makes the bars from the table's rows.
         command: Repeats the measurement.
         about: A sentence for readers.
+        bars: The function that makes the bars from the table's rows.
+        texts: Columns of the rows of cl100k and Qwen3, if there is no such function.
 
     """
 
@@ -50,9 +50,17 @@ class Chart:
     better: str
     marker: str
     column: str
-    bars: Callable[[list[Row]], Bars]
     command: str
     about: str
+    bars: str = ""
+    texts: tuple[str, ...] = ()
+
+    def groups(self, rows: list[Row]) -> Bars:
+        """Return the bars of the table's rows."""
+        if self.bars:
+            return DRAWN[self.bars](rows)
+        chosen = [row for row in rows if row[""].startswith(("cl100k", "Qwen3"))]
+        return [(f"{row['']}, {column}", pair(row[column])) for row in chosen for column in self.texts]
 
 
 def number(cell: str) -> float:
@@ -64,16 +72,6 @@ def pair(cell: str) -> list[tuple[str, float]]:
     """Return the bars of a cell such as "135/147 fastokens = 0.92": ours and the best peer's."""
     ours, peer, name = re.match(r"([\d.]+)/([\d.]+) (\S+) =", cell).groups()  # type: ignore[union-attr]
     return [("tokenweir", float(ours)), (f"best peer ({name})", float(peer))]
-
-
-def by_text(*columns: str) -> Callable[[list[Row]], Bars]:
-    """Return a function that draws the named columns of the rows of cl100k and Qwen3."""
-
-    def bars(rows: list[Row]) -> Bars:
-        chosen = [row for row in rows if row[""].startswith(("cl100k", "Qwen3"))]
-        return [(f"{row['']}, {column}", pair(row[column])) for row in chosen for column in columns]
-
-    return bars
 
 
 def threads(rows: list[Row]) -> Bars:
@@ -131,85 +129,8 @@ def loading(rows: list[Row]) -> Bars:
     return [(row[""], [(name, number(row[column])) for column, name in ours.items()]) for row in rows]
 
 
-CHARTS = (
-    Chart(
-        "encode-warm",
-        "Encoding, warm",
-        "MB/s of one core",
-        "higher",
-        "fastest-throughput",
-        "warm",
-        by_text("warm"),
-        "scripts/bench encode",
-        "Texts that were encoded before.",
-    ),
-    Chart(
-        "encode-first",
-        "Encoding, first sight",
-        "MB/s of one core",
-        "higher",
-        "fastest-throughput",
-        "warm",
-        by_text("cold", "unseen"),
-        "scripts/bench encode",
-        "Cold: the first call of a process. Unseen: other text, after the first.",
-    ),
-    Chart(
-        "threads",
-        "Encoding on 16 threads",
-        "GB/s",
-        "higher",
-        "gpu",
-        "exact, on the device",
-        threads,
-        "scripts/gpu_day",
-        "Batches of 1,024 texts.",
-    ),
-    Chart(
-        "device",
-        "Encoding on a GPU",
-        "GB/s",
-        "higher",
-        "gpu",
-        "exact, on the device",
-        device,
-        "scripts/gpu_day",
-        "Exact ids, cl100k.",
-    ),
-    Chart(
-        "turn",
-        "The next turn of a conversation",
-        "ms of CPU",
-        "lower",
-        "conversations",
-        "turn 200",
-        turns,
-        "scripts/bench conversations",
-        "Messages to ids at turn 200, prompts of 250,000 ids and more.",
-    ),
-    Chart(
-        "streams",
-        "Streams on one core",
-        "µs of CPU a token",
-        "lower",
-        "serve",
-        "late p50, ms",
-        streams,
-        "scripts/bench serve",
-        "Streams of 50 tokens a second, the engine's stand-in included.",
-    ),
-    Chart(
-        "load",
-        "Loading a tokenizer",
-        "ms of CPU",
-        "lower",
-        "fastest-load",
-        "from the cache",
-        loading,
-        "scripts/bench encode",
-        "From a file to the first ids. From the cache, two thirds are reading 15 to 35 MB into fresh memory; the rest is the checksum and the first encode.",
-    ),
-)
+DRAWN = {one.__name__: one for one in (threads, device, turns, streams, loading)}
+CHARTS = msgspec.toml.decode(Path(__file__).with_suffix(".toml").read_bytes(), type=dict[str, list[Chart]])["chart"]
 
 
 def tables(text: str, marker: str) -> list[tuple[list[Row], str]]:
@@ -275,7 +196,7 @@ def proofs(results: str) -> str:
     attacks, through = (sum(int(row[name].replace(",", "")) for row in tried) for name in ("tried", "succeeded"))
     turn = next(chart for chart in CHARTS if chart.name == "turn")
     rows, _ = next(found for found in tables(results, turn.marker) if turn.column in found[0][0])
-    ours, peers = ([series[at][1] for _, series in turn.bars(rows)] for at in (0, 1))
+    ours, peers = ([series[at][1] for _, series in turn.groups(rows)] for at in (0, 1))
     warm, _ = next(found for found in tables(results, "fastest-throughput"))
     (_, core), (_, peer) = pair(next(row["warm"] for row in warm if row[""] == "cl100k, English"))
     batch, _ = next(found for found in tables(results, "gpu") if "exact, on the device" in found[0][0])
@@ -294,26 +215,29 @@ def proofs(results: str) -> str:
     return "".join(lines)
 
 
+HEAD = """
+# Benchmarks
+
+Charts of the tables in `bench/RESULTS.md` and `bench/serving/RESULTS.md`, drawn by `python bench/charts.py`. Every figure was measured beside
+its peers in one run. A ratio says how many times faster than the peer, and is good to about a tenth: the machines are virtual ones with 2 cores
+that other work shares. Their speed changes within minutes, so compare figures of one table only.
+
+`scripts/bench NAME --write` measures a table again and writes it; the top of the benchmark's file says how it measures. Libraries take turns, in
+the same minutes. Cold and unseen texts and loading happen once in a process, so their ratio of one run is good to a quarter, and the table of
+throughput has medians of three. `scripts/bench encode --beside reference` measures beside the reference libraries.
+
+What was compared for correctness: [ids and texts](explanation/exactness.md#how-it-is-shown), [reported bugs of
+streams](explanation/streaming-bugs.md), [attacks on templates](explanation/injections.md).
+"""
+
+
 def main() -> None:
     """Write the charts, their page, and the README's proofs."""
     results = "".join(page.read_text("utf-8") for page in PAGES)
-    page = [
-        "# Benchmarks",
-        "",
-        "Charts of the tables in `bench/RESULTS.md` and `bench/serving/RESULTS.md`, drawn by `python bench/charts.py`. Every figure was measured beside",
-        "its peers in one run. A ratio says how many times faster than the peer, and is good to about a tenth: the machines are virtual ones with 2 cores",
-        "that other work shares. Their speed changes within minutes, so compare figures of one table only.",
-        "",
-        "`scripts/bench NAME --write` measures a table again and writes it; the top of the benchmark's file says how it measures. Libraries take turns, in",
-        "the same minutes. Cold and unseen texts and loading happen once in a process, so their ratio of one run is good to a quarter, and the table of",
-        "throughput has medians of three. `scripts/bench encode --beside reference` measures beside the reference libraries.",
-        "",
-        "What was compared for correctness: [ids and texts](explanation/exactness.md#how-it-is-shown), [reported bugs of",
-        "streams](explanation/streaming-bugs.md), [attacks on templates](explanation/injections.md).",
-    ]
+    page = [HEAD.strip()]
     for chart in CHARTS:
         rows, when = next(found for found in tables(results, chart.marker) if chart.column in found[0][0])
-        bars = chart.bars(rows)
+        bars = chart.groups(rows)
         for look in INKS:
             (IMAGES / f"chart-{chart.name}-{look}.svg").write_text(draw(chart, bars, look), encoding="utf-8")
         page += [

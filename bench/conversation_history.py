@@ -9,7 +9,6 @@ otherwise. A client's requests come over one connection, or each over a connecti
 
 from __future__ import annotations
 
-import argparse
 import random
 from pathlib import Path
 from statistics import median
@@ -17,7 +16,7 @@ from typing import Any, NamedTuple, get_args
 
 import msgspec
 from conversations import PAIRS, PASSES, TOOLS, lowest, pair, timed, turn
-from shared.report import machine, publish, table
+from shared.report import arguments, machine, publish, table
 from templates import code
 
 from tokenweir.encode.tokenizer import Tokenizer
@@ -102,10 +101,7 @@ def reuse(workers: int, *, is_kept_open: bool) -> float:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--turns", type=int, default=200)
-    parser.add_argument("--write", action="store_true")
-    options = parser.parse_args()
+    options = arguments(__doc__, turns=200)
     rows = [measure(*PAIRS[0], history, options.turns) for history in get_args(History)]
     header = ["template", "history", "turn 10", f"turn {options.turns}", "answered", "kept", "bytes"]
     shares = [

@@ -27,7 +27,6 @@ toktier 0.3.0 gives all ids of a session with each text.
 
 from __future__ import annotations
 
-import argparse
 import atexit
 import hashlib
 import importlib
@@ -47,7 +46,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 from shared.peers import json_file
-from shared.report import DATA, machine, publish, table
+from shared.report import DATA, arguments, machine, publish, table
 from templates import SPECIAL, code, minijinja_renderer
 
 from tokenweir.encode import _core
@@ -380,11 +379,7 @@ def f2(count: int) -> list[list[str]]:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--turns", type=int, default=200)
-    parser.add_argument("--sessions", type=int, default=200)
-    parser.add_argument("--write", action="store_true")
-    options = parser.parse_args()
+    options = arguments(__doc__, turns=200, sessions=200)
     rows = []
     for names in PAIRS:
         rows.append(measure(*names, options.turns))

@@ -10,7 +10,6 @@ Times are of the clock, since waiting is the point.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from pydoc_data.topics import topics
@@ -19,7 +18,7 @@ from time import perf_counter
 
 import anyio
 from anyio import to_thread
-from shared.report import heading, machine, publish, table
+from shared.report import arguments, heading, machine, publish, table
 
 import tokenweir.encode
 from tokenweir import PromptBatcher, Tokenizer
@@ -128,13 +127,13 @@ def ingest(path: Path, count: int, rounds: int, gpu: bool) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tokenizer", type=Path, default=EMBEDDED, help="a tokenizer.json (the embedded one)")
-    parser.add_argument("--prompts", type=int, default=4096, help="how many prompts a round has (4096)")
-    parser.add_argument("--rounds", type=int, default=5, help="how often every way is measured (5)")
-    parser.add_argument("--gpu", action="store_true", help="measure batches on a GPU too")
-    parser.add_argument("--write", action="store_true", help="write the table into bench/RESULTS.md")
-    options = parser.parse_args()
+    options = arguments(
+        __doc__,
+        tokenizer={"type": Path, "default": EMBEDDED, "help": "a tokenizer.json (the embedded one)"},
+        prompts=(4096, "how many prompts a round has (4096)"),
+        rounds=(5, "how often every way is measured (5)"),
+        gpu=(False, "measure batches on a GPU too"),
+    )
     rows = ingest(options.tokenizer, options.prompts, options.rounds, options.gpu)
     result = f"{heading(ingest)}\n\n{rows}\n\n{machine()}"
     publish("ingest", result, options.write)

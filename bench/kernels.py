@@ -24,7 +24,6 @@ of `STAGES` are those of 4696030b.
 
 from __future__ import annotations
 
-import argparse
 import json
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,7 +31,7 @@ from typing import Any, NamedTuple
 from device.clock import on_device
 from device.counted import BLOCKS, MEMORY, CountedDevice, Counts, compiled
 from device.peers import CL100K, Batch, batch_texts
-from shared.report import DATA, machine, publish, table
+from shared.report import DATA, arguments, machine, publish, table
 
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.modes.exact import ByteLevelMode
@@ -160,14 +159,12 @@ def _expected(language: str, stage: str, now: dict[str, Any], before: dict[str, 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--before", type=Path, metavar="FILE", help="counts of an earlier commit, by --json")
-    parser.add_argument(
-        "--now", type=Path, metavar="FILE", help="counts of this commit, by --json, instead of counting"
+    options = arguments(
+        __doc__,
+        before={"type": Path, "metavar": "FILE", "help": "counts of an earlier commit, by --json"},
+        now={"type": Path, "metavar": "FILE", "help": "counts of this commit, by --json, instead of counting"},
+        json=(False, "print the counts alone"),
     )
-    parser.add_argument("--write", action="store_true", help="write the tables into bench/RESULTS.md")
-    parser.add_argument("--json", action="store_true", help="print the counts alone")
-    options = parser.parse_args()
     before = json.loads(options.before.read_text("utf-8")) if options.before else {}
     now = json.loads(options.now.read_text("utf-8")) if options.now else measure()
     if options.json:

@@ -12,7 +12,6 @@ added.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 from array import array
@@ -25,7 +24,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import msgspec
-from shared.report import DATA, machine, publish, table
+from shared.report import DATA, arguments, machine, publish, table
 
 from tokenweir import ChatDecoder, Finish, TextDelta, Tokenizer
 from tokenweir.encode._core import byte_alphabet
@@ -404,9 +403,7 @@ def measure() -> str:
 
 def main() -> None:
     """Measure, and print or write."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--write", action="store_true")
-    publish("museum", measure(), parser.parse_args().write)
+    publish("museum", measure(), arguments(__doc__).write)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ TOKENWEIR_TEMPLATES names a folder of more templates. --write puts the tables in
 
 from __future__ import annotations
 
-import argparse
 import random
 import sys
 from collections import Counter
@@ -21,7 +20,7 @@ from importlib.metadata import version
 from itertools import islice
 
 from attacks import benign
-from shared.report import ROOT, machine, publish, table
+from shared.report import ROOT, arguments, machine, publish, table
 
 sys.path.append(str(ROOT / "tests" / "oracles"))
 
@@ -67,14 +66,14 @@ def compare(sources: dict[str, str], wanted: int) -> Counter[str]:
 
 def main() -> None:
     """Attack, compare and print."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--every", type=int, default=1, help="try one in so many of the listed attacks, 0: none")
-    parser.add_argument("--random", type=int, default=0, help="random attacks on each template")
-    parser.add_argument("--seed", type=int, default=0, help="of the random attacks")
-    parser.add_argument("--benign", type=int, default=30000)
-    parser.add_argument("--jobs", type=int, default=1, help="processes")
-    parser.add_argument("--write", action="store_true", help="write the tables into docs/explanation/injections.md")
-    options = parser.parse_args()
+    options = arguments(
+        __doc__,
+        every=(1, "try one in so many of the listed attacks, 0: none"),
+        random=(0, "random attacks on each template"),
+        seed=(0, "of the random attacks"),
+        benign=30000,
+        jobs=(1, "processes"),
+    )
     sources = template_files()
     totals = {f"listed, one in {options.every}": Tally(), f"random, seed {options.seed}": Tally()}
     with ProcessPoolExecutor(options.jobs) as pool:

@@ -7,30 +7,33 @@ test data). Its prompt is rendered by the model's template and encoded with that
 vocabulary; the text is encoded likewise, and decoded by `ChatDecoder` with the styles that the template shows. Texts are
 compared stripped, arguments as JSON, and of an output that is cut short the names of the calls only, as that test does.
 
-Where we differ on purpose, `ON_PURPOSE` says why, case by case.
+Where we differ on purpose, `parsers.toml` says why, case by case.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
+import tomllib
 from collections import Counter
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from shared.parser_differences import ON_PURPOSE
-from shared.report import DATA, machine, publish, table
+from shared.report import DATA, arguments, machine, publish, table
 
-from tokenweir import ChatDecoder, ChatTemplate, ReasoningDelta, TextDelta, Tokenizer, ToolCallDelta
+from tokenweir import ChatDecoder, ChatTemplate, Tokenizer
 from tokenweir.encode.errors import TemplateError
 from tokenweir.encode.spec import AddedToken
+from tokenweir.stream.chat.message import AssistantMessage
 from tokenweir.templates.styles.shown import style_of_answer
 
 CASES = DATA / "parser-cases" / "llama.cpp.json"
 MESSAGES = [{"role": "user", "content": "Hello"}]
+GROUPS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))["on_purpose"]
+ON_PURPOSE = {(name, line) for group in GROUPS for name, line in group["cases"]}
+"""The templates of the cases in which we differ on purpose, and their lines in llama.cpp's test."""
 
 
 @cache
@@ -72,19 +75,11 @@ def read(case: dict[str, Any]) -> dict[str, Any]:
         tools=case["tools"],
         ignore_eos=True,
     )
-    content = reasoning = ""
-    calls: dict[int, list[Any]] = {}
-    for delta in decoder.feed(tok.encode(case["input"], add_special_tokens=False)) + decoder.finish():
-        match delta:
-            case TextDelta():
-                content += delta.text
-            case ReasoningDelta():
-                reasoning += delta.text
-            case ToolCallDelta():
-                call = calls.setdefault(delta.call, ["", ""])
-                call[0] += delta.name
-                call[1] += delta.arguments
-    return {"content": content, "reasoning": reasoning, "calls": list(calls.values())}
+    deltas = decoder.feed(tok.encode(case["input"], add_special_tokens=False)) + decoder.finish()
+    message = AssistantMessage.of(deltas).as_dict()
+    functions = [call["function"] for call in message.get("tool_calls", ())]
+    calls = [[function["name"], function["arguments"]] for function in functions]
+    return {"content": message["content"], "reasoning": message.get("reasoning_content", ""), "calls": calls}
 
 
 def differences(case: dict[str, Any]) -> list[str]:
@@ -115,11 +110,11 @@ def _json(text: str) -> Any:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", metavar="NAME", help="only templates whose name contains NAME")
-    parser.add_argument("--show", action="store_true", help="print the cases that fail")
-    parser.add_argument("--write", action="store_true", help="write the table into bench/RESULTS.md")
-    options = parser.parse_args()
+    options = arguments(
+        __doc__,
+        only=("", "only templates whose name contains NAME"),
+        show=(False, "print the cases that fail"),
+    )
     counts: dict[str, Counter[str]] = {}
     for case in json.loads(CASES.read_text("utf-8")):
         name = Path(case["template"]).stem

@@ -9,7 +9,6 @@ installed have no column.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import os
@@ -25,7 +24,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from shared.report import DATA, heading, machine, publish, table
+from shared.report import DATA, arguments, heading, machine, publish, table
 from shared.texts import code, corpus, documents
 
 CHARACTERS = 2_000
@@ -238,15 +237,13 @@ def patch(models: Sequence[str], count: int, rounds: int) -> str:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--rounds", type=int, default=5, help="how often every library runs the script (5)")
-    parser.add_argument("--documents", type=int, default=100, help="documents of each kind in a data set (100)")
-    parser.add_argument("--models", nargs="*", default=[*MODELS], choices=[*MODELS])
-    parser.add_argument("--write", action="store_true", help="write the tables into bench/RESULTS.md")
-    parser.add_argument(
-        "--run", nargs=2, metavar=("LIBRARY", "FOLDER"), help="run the script once and print its results"
+    options = arguments(
+        __doc__,
+        rounds=(5, "how often every library runs the script (5)"),
+        documents=(100, "documents of each kind in a data set (100)"),
+        models={"nargs": "*", "default": [*MODELS], "choices": [*MODELS]},
+        run={"nargs": 2, "metavar": ("LIBRARY", "FOLDER"), "help": "run the script once and print its results"},
     )
-    options = parser.parse_args()
     if options.run:
         print(json.dumps(run(options.run[0], Path(options.run[1]))))
         return

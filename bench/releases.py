@@ -10,7 +10,6 @@ post-processor's tokens and without, and decode the ids. An environment for anot
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
@@ -20,7 +19,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from shared.report import DATA, ROOT, heading, machine, publish, table
+from shared.report import DATA, ROOT, arguments, heading, machine, publish, table
 
 Answer = dict[str, list[Any]]
 """By question, the answer for each text; None where the library raises an error."""
@@ -143,14 +142,14 @@ def releases(pythons: Sequence[str], every: int, fuzz: int, only: str = "") -> s
 
 def main() -> None:
     """Compare and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--python", action="append", default=[], help="an interpreter with another release")
-    parser.add_argument("--every", type=int, default=20, help="every n-th line of the corpora (20)")
-    parser.add_argument("--fuzz", type=int, default=2000, help="adversarial strings a file (2000)")
-    parser.add_argument("--only", default="", metavar="NAME", help="only files whose name contains NAME")
-    parser.add_argument("--write", action="store_true", help="write the table into bench/RESULTS.md")
-    parser.add_argument("--answer", type=Path, help="answer what a file asks, for another process")
-    options = parser.parse_args()
+    options = arguments(
+        __doc__,
+        python={"action": "append", "default": [], "help": "an interpreter with another release"},
+        every=(20, "every n-th line of the corpora (20)"),
+        fuzz=(2000, "adversarial strings a file (2000)"),
+        only=("", "only files whose name contains NAME"),
+        answer={"type": Path, "help": "answer what a file asks, for another process"},
+    )
     if options.answer:
         print(json.dumps(answer_for(options.answer)))
         return

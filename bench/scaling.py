@@ -9,7 +9,6 @@ a checksum. --write draws docs/images/scaling.svg.
 
 from __future__ import annotations
 
-import argparse
 import os
 import time
 import zlib
@@ -19,7 +18,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from shared.peers import LIBRARIES, ids_of
-from shared.report import DATA, ROOT, machine, publish, table
+from shared.report import DATA, ROOT, arguments, machine, publish, table
 from shared.texts import TEXTS
 
 CL100K = DATA / "tokenizers" / "openai" / "cl100k_base.tiktoken"
@@ -89,11 +88,11 @@ def draw(measured: dict[str, Rates], path: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="of which the best counts (3)")
-    parser.add_argument("--largest", type=int, default=100, metavar="MB", help="the largest document (100)")
-    parser.add_argument("--write", action="store_true", help="keep the plot")
-    options = parser.parse_args()
+    options = arguments(
+        __doc__,
+        rounds=(3, "of which the best counts (3)"),
+        largest=(100, "the largest document (100)"),
+    )
     measured: dict[str, Rates] = {}
     sums: dict[str, dict[str, int]] = {}
     for cores in sorted({1, len(os.sched_getaffinity(0))}):

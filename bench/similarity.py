@@ -20,7 +20,6 @@ differs from HuggingFace anywhere.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterable, Mapping
 from random import Random
@@ -29,7 +28,7 @@ import numpy as np
 import rapidfuzz
 from numpy.typing import NDArray
 from shared.agieval import AGIEVAL, NO_AGIEVAL
-from shared.report import DATA, ROOT, machine, publish, table
+from shared.report import DATA, ROOT, arguments, machine, publish, table
 from shared.table1 import PAPER, Ids, prompts, similarities
 
 from tokenweir.encode.errors import DeviceError
@@ -73,10 +72,10 @@ def kernel_device() -> Device:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sample", type=int, default=40, metavar="N", help="prompts of each form for the kernels (40)")
-    parser.add_argument("--write", action="store_true", help="write the table into bench/RESULTS.md")
-    options = parser.parse_args()
+    options = arguments(
+        __doc__,
+        sample=(40, "prompts of each form for the kernels (40)"),
+    )
 
     path = DATA / "tokenizers" / "llama-3.1" / "tokenizer.json"
     tok, reference = Tokenizer.from_file(path), HuggingFace(path)

@@ -8,7 +8,6 @@ best of all rounds, in CPU time of the process. An id's cost that grows from lef
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import codecs
 import os
@@ -22,7 +21,7 @@ from pydoc_data.topics import topics
 import splintr
 import tiktoken
 import tokenizers
-from shared.report import heading, machine, publish, table
+from shared.report import arguments, heading, machine, publish, table
 
 import tokenweir.encode
 from tokenweir import ChatDecoder, DecodeBatch, DecodeStream, Tokenizer, decode_chat
@@ -305,13 +304,11 @@ def first_ids(path: Path, rounds: int) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--tokenizer", type=Path, default=EMBEDDED, help="a byte-level tokenizer.json (the embedded one)"
+    options = arguments(
+        __doc__,
+        tokenizer={"type": Path, "default": EMBEDDED, "help": "a byte-level tokenizer.json (the embedded one)"},
+        rounds=(5, "how often every way is measured (5)"),
     )
-    parser.add_argument("--rounds", type=int, default=5, help="how often every way is measured (5)")
-    parser.add_argument("--write", action="store_true", help="write the tables into bench/RESULTS.md")
-    options = parser.parse_args()
     for name, measure in (
         ("stream", steps),
         ("rare-ids", rare_ids),

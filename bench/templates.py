@@ -11,7 +11,6 @@ an older checkout, built in place, whose `ChatTemplate.render` is measured too.
 
 from __future__ import annotations
 
-import argparse
 import gc
 import json
 import math
@@ -24,7 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from shared.report import DATA, ROOT, machine, publish, table
+from shared.report import DATA, ROOT, arguments, machine, publish, table
 
 from tokenweir.encode.errors import TemplateError
 from tokenweir.templates.chat_template import ChatTemplate
@@ -245,13 +244,13 @@ def loading(name: str, rounds: int) -> list[str]:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--turns", type=int, nargs="*", default=[200])
-    parser.add_argument("--before", type=Path, help="an older checkout, built in place")
-    parser.add_argument("--only-ours", action="store_true", help="print our times as JSON")
-    parser.add_argument("--write", action="store_true")
-    options = parser.parse_args()
+    options = arguments(
+        __doc__,
+        rounds=7,
+        turns={"type": int, "nargs": "*", "default": [200]},
+        before={"type": Path, "help": "an older checkout, built in place"},
+        only_ours=(False, "print our times as JSON"),
+    )
     if options.only_ours:
         print(json.dumps(only_ours(options.turns, options.rounds)))
         return

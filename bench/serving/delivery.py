@@ -7,7 +7,6 @@ Prints tables; --write puts them into bench/serving/RESULTS.md.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import socket
@@ -18,7 +17,7 @@ from functools import partial
 
 import anyio
 import anyio.lowlevel
-from shared.report import machine, publish, table
+from shared.report import arguments, machine, publish, table
 from websockets.asyncio.client import connect
 
 from tokenweir.encode.tokenizer import Tokenizer
@@ -164,12 +163,7 @@ async def _silent_client(port: int):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--deltas", type=int, default=50_000)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--uvloop", action="store_true")
-    parser.add_argument("--write", action="store_true", help="write the tables into bench/serving/RESULTS.md")
-    options = parser.parse_args()
+    options = arguments(__doc__, deltas=50_000, rounds=3, uvloop=False)
     backend = {"use_uvloop": options.uvloop}
     rows = []
     for name, way in WAYS.items():

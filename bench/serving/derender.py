@@ -11,7 +11,6 @@ derender does by its documentation where a parser is configured. Prints a table;
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import gc
 import json
@@ -21,7 +20,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from shared.report import DATA, machine, publish, table
+from shared.report import DATA, arguments, machine, publish, table
 
 import tokenweir
 from tokenweir import ChatDecoder, ChatTemplate, Tokenizer
@@ -192,11 +191,7 @@ def replay(tokenizer: Tokenizer, prompt: list[int], ids: list[int], place: int, 
 
 def main() -> None:
     """Measure, and print or write."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--ids", type=int, default=100_000)
-    parser.add_argument("--chunk", type=int, default=8)
-    parser.add_argument("--write", action="store_true")
-    options = parser.parse_args()
+    options = arguments(__doc__, ids=100_000, chunk=8)
     text = measure(options.ids, options.chunk)
     publish("derender", text, options.write)
 

@@ -9,13 +9,12 @@ table into bench/serving/RESULTS.md.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 
 from serving.clients import idle_connection, masked
 from serving.serve import memory, number_from, running
-from shared.report import machine, publish, table
+from shared.report import arguments, machine, publish, table
 
 SIZE = 1_000_000
 TEXTS = {"ASCII": "a" * SIZE, "one emoji in it": "a" * (SIZE - 1) + "\U0001f30a"}
@@ -50,10 +49,7 @@ async def asked(port: int, request: bytes) -> asyncio.StreamWriter:
 
 
 async def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--sockets", type=int, nargs="+", default=[40, 200])
-    parser.add_argument("--write", action="store_true", help="put the table into bench/serving/RESULTS.md")
-    options = parser.parse_args()
+    options = arguments(__doc__, sockets=[40, 200])
     rows = []
     for name, text in TEXTS.items():
         for sockets in options.sockets:

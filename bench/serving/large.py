@@ -11,7 +11,6 @@ take twenty times the time of others. Prints a table; --write puts it into bench
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import os
@@ -24,7 +23,7 @@ from typing import Any
 from serving.clients import Client, Load, handshake, masked, post
 from serving.serve import WARM_UP, number_from, running
 from serving.servers import RATE
-from shared.report import machine, publish, table
+from shared.report import arguments, machine, publish, table
 
 CLIENTS = 20
 SIZE = 1_040_000
@@ -227,12 +226,12 @@ HEADER = [
 
 
 async def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--seconds", type=float, default=3.0)
-    parser.add_argument("--only", default="", metavar="TEXT", help="only requests whose name has TEXT")
-    parser.add_argument("--template", action="append", default=[], metavar="FILE", help="serve this one, too")
-    parser.add_argument("--write", action="store_true", help="put the table into bench/serving/RESULTS.md")
-    options = parser.parse_args()
+    options = arguments(
+        __doc__,
+        seconds=3.0,
+        only=("", "only requests whose name has TEXT"),
+        template={"action": "append", "default": [], "metavar": "FILE", "help": "serve this one, too"},
+    )
     parts = []
     for template in (None, *options.template):
         rows = []

@@ -8,7 +8,6 @@ bench/serving/RESULTS.md. With --slower the browser has a part of the core only,
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import os
 import shutil
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from playwright.async_api import Browser, Page, async_playwright
-from shared.report import ROOT, machine, publish, table
+from shared.report import ROOT, arguments, machine, publish, table
 
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.serve.limits.limits import Limits
@@ -165,14 +164,9 @@ async def run(tokens: int, rate: float, slower: float) -> str:
 
 def main() -> None:
     """Measure, print, and write with --write."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tokens", type=int, default=50_000)
-    parser.add_argument("--rate", type=float, default=2500)
-    parser.add_argument("--slower", type=float, default=1)
-    parser.add_argument("--write", action="store_true")
-    arguments = parser.parse_args()
-    text = asyncio.run(run(arguments.tokens, arguments.rate, arguments.slower))
-    publish("page", text, arguments.write)
+    options = arguments(__doc__, tokens=50_000, rate=2500.0, slower=1.0)
+    text = asyncio.run(run(options.tokens, options.rate, options.slower))
+    publish("page", text, options.write)
 
 
 if __name__ == "__main__":

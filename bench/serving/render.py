@@ -9,7 +9,6 @@ counts the CPU time of that process, so its figure has a socket in it. Prints a 
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import time
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from serving.derender import TOOL, Nobody
-from shared.report import DATA, machine, publish, table
+from shared.report import DATA, arguments, machine, publish, table
 
 import tokenweir
 from tokenweir import Tokenizer
@@ -130,11 +129,7 @@ def measure(seconds: float, url: str | None, pid: int) -> str:
 
 def main() -> None:
     """Measure, and print or write."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--seconds", type=float, default=3)
-    parser.add_argument("--vllm", nargs=2, metavar=("URL", "PID"), default=(None, "0"))
-    parser.add_argument("--write", action="store_true")
-    options = parser.parse_args()
+    options = arguments(__doc__, seconds=3.0, vllm={"nargs": 2, "metavar": ("URL", "PID"), "default": (None, "0")})
     text = measure(options.seconds, options.vllm[0], int(options.vllm[1]))
     publish("render", text, options.write)
 

@@ -18,7 +18,6 @@ first table alone.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import os
 import signal
@@ -34,7 +33,7 @@ from serving import servers
 from serving.clients import Client, Load, idle_connection, one_token_requests
 from serving.core_share import core_share
 from serving.servers import RATE, SERVERS
-from shared.report import machine, publish, table
+from shared.report import arguments, machine, publish, table
 
 WARM_UP = 1.5
 """Seconds after the last stream has begun and before the measured time."""
@@ -243,14 +242,14 @@ ONE_HEADER = ["server", "calls from an id to the socket", "request of one token,
 
 
 async def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--streams", type=int, nargs="+", default=[10, 100, 400, 1000])
-    parser.add_argument("--short", type=int, nargs="*", default=[100, 200], help="streams that end and begin again")
-    parser.add_argument("--seconds", type=float, default=6.0)
-    parser.add_argument("--servers", nargs="+", choices=SERVERS, default=list(SERVERS))
-    parser.add_argument("--share", type=float, default=1.0, help="the part of a core that a server gets")
-    parser.add_argument("--write", action="store_true", help="put the table into bench/serving/RESULTS.md")
-    options = parser.parse_args()
+    options = arguments(
+        __doc__,
+        streams=[10, 100, 400, 1000],
+        short={"type": int, "nargs": "*", "default": [100, 200], "help": "streams that end and begin again"},
+        seconds=6.0,
+        servers={"nargs": "+", "choices": SERVERS, "default": list(SERVERS)},
+        share=(1.0, "the part of a core that a server gets"),
+    )
     rows = []
     for streams in options.streams:
         for name in options.servers:

@@ -88,7 +88,7 @@ if "--be" in sys.argv:
 from serving.clients import DELTA, Load, handshake, masked
 from serving.serve import WARM_UP
 from serving.servers import RATE, SERVERS, TOKEN, StepEngine
-from shared.report import machine, publish, table
+from shared.report import arguments, machine, publish, table
 
 
 class Written:
@@ -197,14 +197,14 @@ HEADER = [
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--streams", type=int, nargs="+", default=[400, 1000])
-    parser.add_argument("--seconds", type=float, default=4.0)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--servers", nargs="+", choices=SERVERS, default=["tokenweir", "bare"])
-    parser.add_argument("--write", action="store_true", help="put the table into bench/serving/RESULTS.md")
-    parser.add_argument("--be", choices=SERVERS, help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = arguments(
+        __doc__,
+        streams=[400, 1000],
+        seconds=4.0,
+        rounds=3,
+        servers={"nargs": "+", "choices": SERVERS, "default": ["tokenweir", "bare"]},
+        be={"choices": SERVERS, "help": argparse.SUPPRESS},
+    )
     if options.be:
         with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(Selector(CLOCK))) as runner:
             runner.run(be_server(options.be, options.streams[0], options.seconds))

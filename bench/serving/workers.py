@@ -12,7 +12,6 @@ bench/serving/RESULTS.md.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import os
@@ -26,7 +25,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from shared.report import SERVING_RESULTS, machine, table, write_between
+from shared.report import SERVING_RESULTS, arguments, machine, table, write_between
 
 from tokenweir import Tokenizer
 
@@ -145,11 +144,7 @@ def measure(counts: list[int], seconds: float) -> str:
 
 def main() -> None:
     """Measure, and print or write."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--seconds", type=float, default=5.0)
-    parser.add_argument("--write", action="store_true")
-    options = parser.parse_args()
+    options = arguments(__doc__, workers=[1, 2], seconds=5.0)
     text = measure(options.workers, options.seconds)
     print(text)
     if options.write:

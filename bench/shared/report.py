@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import platform
 import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "bench" / "RESULTS.md"
@@ -20,6 +22,32 @@ PAGES = (
 )
 """The pages with tables that benchmarks write, each between marks of its own."""
 DATA = Path(os.environ.get("TOKENWEIR_DATA") or ROOT.parent / "shared" / "data")
+
+
+def arguments(doc: str | None, **options: Any) -> argparse.Namespace:
+    """Parse the options of a benchmark: `--write`, and each keyword's.
+
+    Args:
+        doc: The description, which is the benchmark's docstring.
+        **options: The default of each; a pair of that and what the option does; or the keywords of `add_argument`.
+
+    """
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, given in options.items():
+        default, keywords = given, {}
+        if isinstance(given, tuple):
+            default, keywords["help"] = given
+        if isinstance(given, dict):
+            keywords = given
+        elif default is False:
+            keywords["action"] = "store_true"
+        elif isinstance(default, list):
+            keywords |= {"default": default, "nargs": "+", "type": type(default[0])}
+        else:
+            keywords |= {"default": default, "type": type(default)}
+        parser.add_argument(f"--{name.replace('_', '-')}", **keywords)
+    parser.add_argument("--write", action="store_true", help="write the tables into the page that has them")
+    return parser.parse_args()
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
