@@ -40,6 +40,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from shared.peers import LIBRARIES, ids_of, json_file, reference, tokenweir
+from shared.processes import memory
 from shared.report import DATA, heading, machine, publish, table
 from shared.texts import documents, of_kind
 
@@ -103,12 +104,6 @@ def checksum(ids: Iterable[Any]) -> int:
     for some in ids:
         total = zlib.crc32(ids_of(some).tobytes(), total)
     return total
-
-
-def rss() -> float:
-    """The memory that the process has now, in MB."""
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * resource.getpagesize() / 1e6
 
 
 def serve(job: Job, asked: Connection) -> None:
@@ -322,17 +317,17 @@ def _load(job: Job, path: Any) -> Measurements | None:
     make = EVERY[job.library]
     if job.library == "tokenweir":
         make = partial(tokenweir, cache=job.text == "cache")
-    before, clocks = rss(), (time.process_time(), time.perf_counter())
+    before, clocks = memory(), (time.process_time(), time.perf_counter())
     made = make(path, 1)
     if made is None:
         return None
     made.list("Hi")
     after = time.process_time(), time.perf_counter()
     cpu, wall = ((end - start) * 1e3 for start, end in zip(clocks, after, strict=True))
-    loaded = rss()
+    loaded = memory()
     made.array(of_kind("English")[0])
     return Measurements(
-        {"CPU ms": cpu, "wall ms": wall, "MB": loaded - before, "MB a thread": rss() - loaded, "ids": 0}, {}
+        {"CPU ms": cpu, "wall ms": wall, "MB": loaded - before, "MB a thread": memory() - loaded, "ids": 0}, {}
     )
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import codecs
-import os
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from importlib.metadata import version
@@ -21,6 +20,7 @@ from pydoc_data.topics import topics
 import splintr
 import tiktoken
 import tokenizers
+from shared.processes import memory
 from shared.report import arguments, heading, machine, publish, table
 
 import tokenweir.encode
@@ -153,18 +153,12 @@ def in_state(decoder: ChatDecoder, token_id: int, rounds: int) -> float:
     return best
 
 
-def resident() -> int:
-    """KiB of memory that the process has."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") // 1024
-
-
 def growth(way: Way, ids: list[int]) -> int:
     """KiB that a run leaves behind, after one that has filled what is filled once."""
     way(ids)
-    before = resident()
+    before = memory()
     way(ids)
-    return max(0, resident() - before)
+    return max(0, round((memory() - before) * 1e6 / 1024))
 
 
 def repeated(ids: list[int], lengths: Sequence[int]) -> list[list[int]]:

@@ -81,30 +81,22 @@ def bodies(ids: list[int], prompt: list[int], size: int, states: list[Any]) -> I
         yield json.dumps(body).encode()
 
 
-async def post(app: Any, data: bytes) -> bytes:
+async def post(app: Any, path: str, data: bytes) -> bytes:
     """Make one call; return the body of the answer."""
-    scope = {
-        "type": "http",
-        "method": "POST",
-        "path": "/v1/chat/completions/derender",
-        "raw_path": b"/v1/chat/completions/derender",
-        "query_string": b"",
-        "headers": [(b"host", b"localhost"), (b"content-type", b"application/json")],
-        "client": ("127.0.0.1", 1),
-        "http_version": "1.1",
-        "scheme": "http",
-        "root_path": "",
-    }
+    scope = {"type": "http", "method": "POST", "path": path, "raw_path": path.encode(), "query_string": b""}
+    scope |= {"headers": [(b"host", b"localhost"), (b"content-type", b"application/json")], "root_path": ""}
+    scope |= {"client": ("127.0.0.1", 1), "http_version": "1.1", "scheme": "http"}
     parts: list[bytes] = []
+    asked = iter([{"type": "http.request", "body": data}])
 
     async def receive() -> Any:
-        return {"type": "http.request", "body": data}
+        for message in asked:
+            return message
+        return await asyncio.Event().wait()  # the client stays
 
     async def send(message: Any) -> None:
-        if message["type"] == "http.response.start":
-            assert message["status"] == 200, message
-        else:
-            parts.append(message["body"])
+        assert message.get("status", 200) == 200, message
+        parts.append(message.get("body", b""))
 
     await app(scope, receive, send)
     return b"".join(parts)
@@ -131,7 +123,7 @@ def measure(count: int, size: int) -> str:
     async def run() -> None:
         for data in bodies(ids, prompt, size, states):
             before = time.process_time_ns()
-            given = await post(app, data)
+            given = await post(app, "/v1/chat/completions/derender", data)
             costs.append(time.process_time_ns() - before)
             state = json.loads(given)["stream_state"]
             states[:] = [state]

@@ -23,6 +23,7 @@ from typing import Any
 from serving.clients import Client, Load, handshake, masked, post
 from serving.serve import WARM_UP, number_from, running
 from serving.servers import RATE
+from shared.processes import cpu_seconds
 from shared.report import arguments, machine, publish, table
 
 CLIENTS = 20
@@ -33,11 +34,6 @@ WORDS = "the quick brown fox jumps over it "
 CONTROL = "<|im_end|> "
 """Text that a template's guard looks at closely."""
 ENDS = (b'"error":{', b'"status":"incomplete"', b'"status":"completed"')
-
-
-def cpu_seconds(pid: int) -> float:
-    """The CPU time of a process, by the clock that Linux has for it."""
-    return time.clock_gettime((~pid << 3) | 2)
 
 
 class Watched(Client):

@@ -13,10 +13,10 @@ import asyncio
 import json
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-from serving.derender import TOOL, Nobody
+from serving.derender import TOOL, Nobody, post
+from shared.processes import cpu_seconds
 from shared.report import DATA, arguments, machine, publish, table
 
 import tokenweir
@@ -50,27 +50,6 @@ def conversations() -> dict[str, dict[str, Any]]:
     }
 
 
-async def post(app: Any, path: str, data: bytes) -> dict[str, Any]:
-    """Make one call; return the answer."""
-    scope = {"type": "http", "method": "POST", "path": path, "raw_path": path.encode(), "query_string": b""}
-    scope |= {"headers": [(b"host", b"localhost"), (b"content-type", b"application/json")], "root_path": ""}
-    scope |= {"client": ("127.0.0.1", 1), "http_version": "1.1", "scheme": "http"}
-    parts: list[bytes] = []
-    asked = iter([{"type": "http.request", "body": data}])
-
-    async def receive() -> Any:
-        for message in asked:
-            return message
-        return await asyncio.Event().wait()  # the client stays
-
-    async def send(message: Any) -> None:
-        assert message.get("status", 200) == 200, message
-        parts.append(message.get("body", b""))
-
-    await app(scope, receive, send)
-    return json.loads(b"".join(parts))
-
-
 def rate(call: Callable[[], Any], clock: Callable[[], float], seconds: float) -> float:
     """Calls a second of CPU; calls go on for so many seconds."""
     call()
@@ -79,12 +58,6 @@ def rate(call: Callable[[], Any], clock: Callable[[], float], seconds: float) ->
         call()
         count += 1
     return count / (clock() - begin)
-
-
-def cpu_of(pid: int) -> float:
-    """The CPU time of another process in seconds; its clock has steps of 10 ms."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / 100
 
 
 def measure(seconds: float, url: str | None, pid: int) -> str:
@@ -98,7 +71,7 @@ def measure(seconds: float, url: str | None, pid: int) -> str:
     with httpx.Client(timeout=60) as http, asyncio.Runner() as runner:
         for name, request in conversations().items():
             data = json.dumps(request).encode()
-            rendered = runner.run(post(app, RENDER, data))
+            rendered = json.loads(runner.run(post(app, RENDER, data)))
             ids = tokenizer.encode("<think>\nHm.\n</think>\n\n" + TEXT * 10)
             choice = {"index": 0, "token_ids": ids, "finish_reason": "stop"}
             body = {"model": "my-model", "generate_response": {"request_id": "r", "choices": [choice]}}
@@ -116,7 +89,7 @@ def measure(seconds: float, url: str | None, pid: int) -> str:
                 figures.append(
                     rate(
                         lambda named=named: http.post(url + RENDER, content=named, headers=KIND),
-                        lambda: cpu_of(pid),
+                        lambda: cpu_seconds(pid),
                         seconds,
                     )
                 )

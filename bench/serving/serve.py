@@ -27,27 +27,16 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 
 from serving import servers
 from serving.clients import Client, Load, idle_connection, one_token_requests
 from serving.core_share import core_share
 from serving.servers import RATE, SERVERS
+from shared.processes import cpu_seconds, memory
 from shared.report import arguments, machine, publish, table
 
 WARM_UP = 1.5
 """Seconds after the last stream has begun and before the measured time."""
-
-
-def cpu_seconds(pid: int) -> float:
-    """The CPU time that a process has taken."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def memory(pid: int) -> float:
-    """The resident memory of a process in MB."""
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 @contextmanager

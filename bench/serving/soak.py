@@ -32,12 +32,12 @@ import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import suppress
-from pathlib import Path
 from random import Random
 from typing import Any
 
 import httpx
 import openai
+from shared.processes import memory
 from shared.report import SERVING_RESULTS, machine, table, write_between
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -159,7 +159,7 @@ async def be_server(seed: int, spans: bool) -> None:
                 "tasks": len(asyncio.all_tasks()),
                 "fds": len(os.listdir("/proc/self/fd")) - 1,
                 "objects": len(gc.get_objects()),
-                "memory": int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6,
+                "memory": memory(),
                 "spans": recorded["begun"],
                 "open": recorded["begun"] - recorded["ended"],
                 "failed": recorded["failed"],

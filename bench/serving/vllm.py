@@ -28,7 +28,7 @@ from statistics import median
 from typing import Any
 
 import httpx
-from serving.render import cpu_of
+from shared.processes import cpu_seconds
 from shared.report import ROOT, machine, publish, table, write_between
 
 HERE = Path(__file__).resolve().parent
@@ -100,9 +100,9 @@ def front_ends(environment: Path, folder: Path, options: argparse.Namespace) -> 
         for size in options.sizes:
             for _ in range(options.rounds):
                 for way, (url, pid) in servers.items():
-                    before = cpu_of(pid)
+                    before = cpu_seconds(pid)
                     result = chats(environment, url, size, options.requests)
-                    cpu = (cpu_of(pid) - before) / options.requests
+                    cpu = (cpu_seconds(pid) - before) / options.requests
                     assert result["completed"] == options.requests, result
                     found[size, way].append((result["request_throughput"], result["median_ttft_ms"], cpu * 1000))
     rows = []
@@ -174,12 +174,12 @@ def renders(environment: Path, folder: Path, options: argparse.Namespace) -> str
                 ids = []
                 for place, (url, pid) in enumerate(servers):
                     with httpx.Client(base_url=url, timeout=120) as client:
-                        before = cpu_of(pid)
+                        before = cpu_seconds(pid)
                         for text in new:
                             body = {"model": "small", "messages": [{"role": "user", "content": text}], "max_tokens": 1}
                             reply = client.post(RENDER, json=body)
                             reply.raise_for_status()
-                        costs[place].append((cpu_of(pid) - before) / len(new))
+                        costs[place].append((cpu_seconds(pid) - before) / len(new))
                     ids.append(len(reply.json()["token_ids"]))
             a, b = (median(each) for each in costs)
             rows.append([f"{ids[0]:,}", f"{1 / a:,.0f}", f"{1 / b:,.0f}", f"{a / b:.1f}"])

@@ -14,17 +14,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from shared.processes import cpu_seconds
 from shared.report import SERVING_RESULTS, arguments, machine, table, write_between
 
 from tokenweir import Tokenizer
@@ -61,15 +61,6 @@ def serving(workers: int, engine: Path) -> Iterator[tuple[int, list[int]]]:
 def _workers(parent: int) -> list[int]:
     children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
     return [int(child) for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
-
-
-def cpu_seconds(processes: Iterable[int]) -> float:
-    """The CPU time that processes have had."""
-    ticks = 0
-    for process in processes:
-        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def requests(ids: list[int]) -> dict[str, bytes]:
@@ -128,9 +119,9 @@ def measure(counts: list[int], seconds: float) -> str:
             with serving(workers, recording) as (port, processes):
                 for kind, request in requests(ids).items():
                     asyncio.run(rate(port, request, 1.0))
-                    own, theirs = time.process_time(), cpu_seconds(processes)
+                    own, theirs = time.process_time(), cpu_seconds(*processes)
                     answered = asyncio.run(rate(port, request, seconds))
-                    own, theirs = time.process_time() - own, cpu_seconds(processes) - theirs
+                    own, theirs = time.process_time() - own, cpu_seconds(*processes) - theirs
                     for_cpu = answered * seconds / theirs
                     base = first.setdefault(kind, for_cpu)
                     shares = [f"{theirs / seconds:.0%}", f"{own / seconds:.0%}"]
