@@ -1122,10 +1122,14 @@ def split_point_table(model: Model) -> tuple[NDArray[np.uint64], NDArray[np.uint
 
 def byte_cut_table(
     model: Bpe,
-) -> tuple[NDArray[np.uint16], NDArray[np.uint16], NDArray[np.uint64], int, NDArray[np.uint64], int] | None:
+) -> (
+    tuple[NDArray[np.uint16], NDArray[np.uint16], NDArray[np.uint64], int, NDArray[np.uint64], int, NDArray[np.uint8]]
+    | None
+):
     """Return the fields of a model's `ByteCutTable` (core/cuts/byte_cut_table.h), for cutting pieces between bytes.
 
-    None if the model has no such table.
+    The last item has for each character the bits `follower % 8` of the characters that follow it in a token. None if the
+    model has no such table.
     """
 
 def device_trie(model: WordPiece) -> tuple[NDArray[np.uint32], int, int]:

@@ -13,13 +13,14 @@
 //
 // The last stage of byte-level BPE also finds the cuts: places inside pieces that no merge crosses (byte_cut_table.h).
 #include "common/classes.cuh"
-#include "cuts/byte_cut_table.h"
+#include "common/joins.cuh"
 #include "pattern/automaton.h"
 
 namespace tokenweir::cut {
 
 constexpr uint32_t kThreads = 256, kSpan = 32, kTile = kThreads * kSpan;
-constexpr int32_t kBefore = 4, kAfter = 252,
+constexpr int32_t kUnit = 8;  // the bytes whose classes a thread finds at a time
+constexpr int32_t kBefore = kUnit, kAfter = 248,
                   kWindow = kBefore + kTile + kAfter;  // the bytes with classes in shared memory
 
 // Threads read their spans at the same time; a word of padding after every 128 bytes keeps them on different banks.
@@ -46,12 +47,6 @@ struct Window {
     do at--;
     while (class_at<kNear>(at) == kInside);
     return at;
-  }
-
-  // The character that begins at a place with a class.
-  __device__ uint32_t character(int32_t at) const {
-    uint32_t length;
-    return utf8_decode(text.text + (tile + static_cast<uint32_t>(at - kBefore)), length);
   }
 };
 
@@ -105,21 +100,47 @@ __device__ bool walk_span(const Window& window, const Transitions& table, int32_
   }
 }
 
-// The cuts at the eight bytes from `at` on, as bits: places between two characters of a section that no token joins.
-__device__ inline uint32_t cuts_in_eight(const Window& window, const ByteCutTable& joins, int32_t at) {
-  const int32_t first = at, end = at + 8;
-  while (at < end && window.near(at) == kInside) at++;
-  const int32_t last = window.before<true>(at);
-  uint32_t found = 0, before = (window.near(last) & kClass) == kNoClass ? kNone : window.character(last);
-  while (at < end) {
-    const uint8_t c = window.near(at);
-    const bool has_class = (c & kClass) != kNoClass;
-    const uint32_t character = has_class ? window.character(at) : kNone;
-    if (!(c & kBegins) && joins.may_cut(before, character)) found |= 1u << (at - first);
-    before = character;
-    at += has_class ? (c >> kLengthShift & 3u) + 1 : 1;
+// The classes of a unit's bytes, and the cuts there: places between two characters of a section that no token joins.
+struct Unit {
+  uint64_t classes;
+  uint32_t cuts;
+};
+
+// Finds the classes of a unit at `place` with characters beyond ASCII, without `kBegins`, and its cuts if there are
+// `joins`. Returns false if its bytes are not UTF-8.
+__device__ inline bool find_unit(const CutText& text, const JoinTables& joins, uint32_t place, Unit& unit) {
+  constexpr uint64_t kHigh = 0x8080808080808080;
+  const uint32_t* const words = reinterpret_cast<const uint32_t*>(text.text + place);
+  const uint32_t before = place > 0 ? words[-1] : 0, low = words[0], high = words[1], after = words[2];
+  const uint64_t here = uint64_t{high} << 32 | low;
+  const uint32_t two_before = before & before << 1 & 0x80808080, three_before = two_before & before << 2,
+                 four_before = three_before & before << 3;  // first bytes of characters of that many bytes, or more
+  const uint64_t two = here & here << 1 & kHigh, three = two & here << 2, four = three & here << 3;
+  const uint64_t inside = here & ~(here << 1) & kHigh;
+  const uint64_t expected =
+      two << 8 | three << 16 | four << 24 | two_before >> 24 | three_before >> 16 | four_before >> 8;
+  if (inside != expected) return false;
+  unit = {(inside >> 2) - (inside >> 7), 0};  // kInside at those bytes
+  int32_t k = -1;                             // where a character begins, from `place` on
+  if ((before & 0xC0000000) == 0x80000000)
+    k = (before & 0xC00000) == 0x800000 ? (before & 0xC000) == 0x8000 ? -4 : -3 : -2;
+  uint32_t last = 0, entry = 0;
+  while (k < kUnit) {
+    const uint32_t first = k < 0 ? before : k < 4 ? low : high, second = k < 0 ? low : k < 4 ? high : after;
+    const uint32_t bytes = static_cast<uint32_t>((uint64_t{second} << 32 | first) >> 8 * (k & 3));
+    uint32_t c = bytes & 0x7F, length = 1;
+    if (bytes & 0x80 && (length = multibyte(bytes, c)) == kNotUtf8) return false;
+    const uint32_t last_entry = entry;
+    entry = text.tables.entries[c];
+    if (k >= 0) {
+      text.check_order(place + static_cast<uint32_t>(k), c, entry);
+      unit.classes |= uint64_t{entry & kClass | (length - 1) << kLengthShift} << 8 * k;
+      if (joins.joined && joins.may_cut(last, last_entry, c, entry)) unit.cuts |= 1u << k;
+    }
+    last = c;
+    k += static_cast<int32_t>(length);
   }
-  return found;
+  return true;
 }
 
 }  // namespace tokenweir::cut
@@ -132,7 +153,7 @@ __device__ inline uint32_t cuts_in_eight(const Window& window, const ByteCutTabl
 extern "C" __global__ void __launch_bounds__(256, 5)
     cut_pieces(const tokenweir::CutTables* stage, const uint8_t* text, uint32_t n, const int64_t* offsets,
                uint32_t n_documents, const uint32_t* begins, const uint32_t* taken, uint32_t max_bytes,
-               uint32_t* pieces, const tokenweir::ByteCutTable* joins, uint32_t* cuts, uint32_t* refusals,
+               uint32_t* pieces, const tokenweir::JoinTables* joins, uint32_t* cuts, uint32_t* refusals,
                uint32_t* counters) {
   using namespace tokenweir;
   using namespace tokenweir::cut;
@@ -151,61 +172,41 @@ extern "C" __global__ void __launch_bounds__(256, 5)
     transitions[i] = static_cast<uint16_t>(next == kDead ? entry : entry - next + next * width);
   }
   if (thread < 32) boundaries[thread] = tables.boundaries[thread];
-  if (thread < 128) ascii[thread] = tables.entry(thread) & kClass;
-  found[thread] = found_cuts[thread] = 0;
+  if (thread < 128) ascii[thread] = tables.entries[thread] & kClass;
+  found[thread] = 0;
   __syncthreads();
 
-  for (uint32_t word = thread; word < kWindow / 4; word += kThreads) {
-    const int64_t place = int64_t{tile} + 4 * word - kBefore;
-    uint32_t four = kOutside * 0x01010101u;
-    if (place >= 0 && place + 4 <= n) {
+  const JoinTables table_of_joins = joins ? *joins : JoinTables{};
+  const uint64_t* const eights = reinterpret_cast<const uint64_t*>(text);
+  for (uint32_t i = thread; i < kWindow / kUnit; i += kThreads) {
+    const int64_t place = int64_t{tile} + kUnit * i - kBefore;
+    Unit unit{0, 0};
+    if (place >= 0 && place + kUnit <= n) {
       const uint32_t at = static_cast<uint32_t>(place), shift = at & 31;
-      const uint32_t* const words = reinterpret_cast<const uint32_t*>(text) + at / 4;
-      const uint32_t bytes = words[0];
-      const uint32_t taken_here = taken[at >> 5] >> shift & 0xF;
-      uint32_t begins_here = begins[at >> 5] >> shift & 0xF;
-      begins_here |= taken_here << 1 & 0xF;
+      const uint64_t bytes = eights[at / kUnit];
+      const uint32_t taken_here = taken[at >> 5] >> shift & 0xFF;
+      uint32_t begins_here = begins[at >> 5] >> shift & 0xFF;
       if (at > 0 && has_bit(taken, at - 1)) begins_here |= 1;
-      four = 0;
-      if ((bytes & 0x80808080) == 0) {
-        for (uint32_t k = 0; k < 4; k++) four |= uint32_t{ascii[bytes >> 8 * k & 0xFF]} << 8 * k;
-      } else {
-        const uint32_t before = at > 0 ? words[-1] : 0, after = words[1];
-        for (uint32_t k = 0; k < 4; k++) {
-          uint32_t character = bytes >> 8 * k & 0xFF, c;
-          if (character < 0x80) {
-            c = ascii[character];
-          } else {
-            const uint32_t length = multibyte_in(bytes_around(before, bytes, after, k), character);
-            c = cut.class_of_multibyte(at + k, character, length);
-          }
-          four |= c << 8 * k;
-        }
+      if ((bytes & 0x8080808080808080) == 0 && taken_here == 0) {  // no cuts, although one may be before the first byte
+        for (uint32_t k = 0; k < kUnit; k++) unit.classes |= uint64_t{ascii[bytes >> 8 * k & 0xFF]} << 8 * k;
+      } else if (taken_here || !find_unit(cut, table_of_joins, at, unit)) {
+        unit = {0, 0};
+        for (uint32_t k = 0; k < kUnit; k++) unit.classes |= uint64_t{cut.class_at(place + k)} << 8 * k;
       }
-      if (begins_here | taken_here) {
-        for (uint32_t k = 0; k < 4; k++) {
-          if (begins_here >> k & 1) four |= uint32_t{kBegins} << 8 * k;
-          if (taken_here >> k & 1) four |= uint32_t{kOutside} << 8 * k, four &= ~(uint32_t{0xFF ^ kOutside} << 8 * k);
-        }
-      }
-    } else if (place + 4 > 0 && place < n) {
-      four = 0;
-      for (uint32_t k = 0; k < 4; k++) four |= uint32_t{cut.class_at(place + k)} << 8 * k;
+      unit.cuts &= ~begins_here;
+      for (uint32_t bits = begins_here; bits; bits &= bits - 1)
+        unit.classes |= uint64_t{kBegins} << 8 * (__ffs(static_cast<int>(bits)) - 1);
+    } else {
+      for (uint32_t k = 0; k < kUnit; k++) unit.classes |= uint64_t{cut.class_at(place + k)} << 8 * k;
     }
-    classes[slot(4 * word) / 4] = four;
+    const uint32_t word = slot(kUnit * i) / 4;
+    classes[word] = static_cast<uint32_t>(unit.classes), classes[word + 1] = static_cast<uint32_t>(unit.classes >> 32);
+    const uint32_t of_tile = i - kBefore / kUnit;
+    if (of_tile < kTile / kUnit) reinterpret_cast<uint8_t*>(found_cuts)[of_tile] = static_cast<uint8_t>(unit.cuts);
   }
   __syncthreads();
 
   const Window window{cut, reinterpret_cast<const uint8_t*>(classes), tile};
-  if (joins) {
-    const ByteCutTable table = *joins;
-    for (uint32_t eight = thread; eight < kTile / 8 && tile + 8 * eight < n; eight += kThreads) {
-      const uint64_t bytes = *reinterpret_cast<const uint64_t*>(text + tile + 8 * eight);
-      if ((bytes & 0x8080808080808080) == 0) continue;  // so a cut before ASCII may be missed
-      const uint32_t bits = cuts_in_eight(window, table, kBefore + static_cast<int32_t>(8 * eight));
-      if (bits) atomicOr(&found_cuts[eight / 4], bits << eight % 4 * 8);
-    }
-  }
   const auto begin_piece = [&](int32_t at) {
     const uint32_t i = static_cast<uint32_t>(at - kBefore);
     if (i < kTile)
@@ -221,7 +222,7 @@ extern "C" __global__ void __launch_bounds__(256, 5)
     const uint8_t c = window.near(at);
     if ((c & kClass) == kNoClass || !(c & kBegins || table.is_boundary(before, c))) {
       if (c != kInside) before = c & kClass;
-      at++;
+      at += (c & kClass) == kNoClass ? 1 : static_cast<int32_t>(c >> kLengthShift & 3u) + 1;
       continue;
     }
     Match match{at, c & uint32_t{kBegins}, true};

@@ -224,7 +224,7 @@ class PieceBatch(Batch):
 
         Args:
             stage: Its struct `CutTables` of cut.cu, on the device.
-            joins: The model's struct `ByteCutTable` of cut.cu, on the device, to find the cuts within pieces too.
+            joins: The model's struct `JoinTables` of cut.cu, on the device, to find the cuts within pieces too.
 
         """
         begins, self.begins = self.begins, self.bit_map()

@@ -29,6 +29,8 @@ MAX_CELLS = _CUT["kMaxCells"]
 
 _NO_ID = constants("encode.cu")["kNone"]
 
+_CHARACTERS = 0x110000
+
 
 class SearchTables(Structs):
     """The tables of added tokens.
@@ -133,7 +135,7 @@ class ExactTables(ModelTables):
 
     Attributes:
         cuts: For each stage of the pre-tokenizer its struct `CutTables`, on the device.
-        joins: The struct `ByteCutTable`, on the device; a null pointer if the model has no such table.
+        joins: The struct `JoinTables`, on the device; a null pointer if the model has no cuts.
 
     """
 
@@ -151,10 +153,14 @@ class ExactTables(ModelTables):
                 f"{tokenizer.spec.pre_tokenizer!r:.200}"
             )
         self._model = core_of(tokenizer).model
-        self.joins = self._byte_cut_table(self._model)
+        self.joins, sides = self._join_tables(self._model)
         self._nfc_pairs = _core.nfc_pairs()
-        ranks = _core.nfc_ranks() if nfc else np.zeros(0x110000, np.uint8)
-        self.cuts = [self._cut(automaton, ranks, first=i == 0) for i, automaton in enumerate(stages.automata)]
+        ranks = _core.nfc_ranks() if nfc else np.zeros(_CHARACTERS, np.uint8)
+        is_inert = (ranks == 0) | (ranks == _CUT["kComposed"])
+        not_inert = np.where(is_inert, 0, _CUT["kNotInert"]).astype(np.uint32)
+        marked = [not_inert] + [np.uint32(0)] * (len(stages.automata) - 1)  # the first checks whether NFC changes the text
+        marked[-1] = marked[-1] | sides
+        self.cuts = [self._cut(*stage, ranks) for stage in zip(stages.automata, marked, strict=True)]
 
     def encode_part(self, part: str) -> NDArray[np.uint32]:
         """Encode a part by the CPU; return its ids, and the byte at which each of their tokens begins; shape (2, n)."""
@@ -162,31 +168,48 @@ class ExactTables(ModelTables):
         ends = np.cumsum(self.lengths[ids], dtype=np.uint32)
         return np.stack((ids, ends - self.lengths[ids]))
 
-    def _byte_cut_table(self, model: _core.Model) -> Any:
+    def _join_tables(self, model: _core.Model) -> tuple[Any, NDArray[np.uint32]]:
+        """Build the struct `JoinTables`; return it, and its part of each character's entry."""
+        sides = np.zeros(_CHARACTERS, np.uint32)
         if not isinstance(model, _core.Bpe) or (found := _core.byte_cut_table(model)) is None:
-            return NULL
-        names = fields("cut.cu", "ByteCutTable")
-        return self._struct(names, dict(zip(names, found, strict=True)))
+            return NULL, sides
+        left, right, joined, n_right, pairs, pairs_shift, followers = found
+        left, right = (classes.astype(np.intp) for classes in (left, right))
+        n_left = int(left.max()) + 1
+        bits = np.unpackbits(joined.view(np.uint8), count=n_left * n_right, bitorder="little").reshape(n_left, n_right)
+        # A class becomes two, the second of ASCII characters; the last row and column are of those beyond `left`.
+        known = np.ones((2 * n_left + 1, 2 * n_right + 1), np.bool_)
+        known[:-1, :-1] = bits.repeat(2, axis=0).repeat(2, axis=1)
+        known[1:-1:2, 1:-1:2] = True
+        rows, row_of = _few_rows(known, _CUT["kMost"])
+        columns, column_of = _few_rows(rows.T, _CUT["kMost"])
+        is_ascii = np.arange(left.size) < 0x80
+        sides[:] = row_of[-1] << _CUT["kRowShift"] | column_of[-1] << _CUT["kColumnShift"]
+        sides[: left.size] = (
+            row_of[2 * left + is_ascii] << _CUT["kRowShift"]
+            | column_of[2 * right + is_ascii] << _CUT["kColumnShift"]
+            | followers.astype(np.uint32) << _CUT["kFollowersShift"]
+        )
+        words = _rows_of_bits(columns.T)
+        values = {"joined": words.ravel(), "row_words": words.shape[1], "pairs": pairs, "pairs_shift": pairs_shift}
+        return self._struct(fields("cut.cu", "JoinTables"), values), sides
 
-    def _cut(self, automaton: Automaton, ranks: NDArray[np.uint8], *, first: bool) -> Any:
+    def _cut(self, automaton: Automaton, marks: NDArray[np.uint32] | np.uint32, ranks: NDArray[np.uint8]) -> Any:
+        """Build the struct `CutTables` of a stage; `marks` are bits of the characters' entries besides their classes."""
         _check(automaton)
-        pages = automaton.class_pages[automaton.class_index]
-        if first:  # only the first stage checks whether NFC would change the text
-            is_inert = (ranks == 0) | (ranks == _CUT["kComposed"])
-            pages = np.where(is_inert.reshape(pages.shape), pages, pages | np.uint8(_CUT["kNotInert"]))
-        class_pages, class_index = paged(pages)
-        rank_pages, rank_index = paged(ranks.reshape(pages.shape))
+        classes = automaton.class_pages[automaton.class_index].ravel()
+        boundaries = np.zeros((32, 32), np.bool_)
+        pairs = boundary_pairs(automaton.transitions)
+        boundaries[: len(pairs), : len(pairs)] = pairs
         return self._struct(
             fields("cut.cu", "CutTables"),
             {
                 "transitions": automaton.transitions,
-                "class_index": class_index,
-                "class_pages": class_pages,
-                "rank_index": rank_index,
-                "rank_pages": rank_pages,
+                "entries": classes | marks,
+                "ranks": ranks,
                 "pairs": self._nfc_pairs,
                 "n_pairs": len(self._nfc_pairs),
-                "boundaries": _rows_of_bits(boundary_pairs(automaton.transitions)),
+                "boundaries": _rows_of_bits(boundaries).ravel(),
                 "width": automaton.n_classes + 1,
                 "n_cells": automaton.transitions.size,
             },
@@ -236,8 +259,19 @@ def paged(pages: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint16]]:
     return np.frombuffer(b"".join(numbers), pages.dtype), np.array(index, np.uint16)
 
 
-def _rows_of_bits(pairs: NDArray[np.bool_]) -> NDArray[np.uint32]:
-    """Pack a matrix of booleans, of at most 32 rows and columns, into 32 words: bit b of word a is `pairs[a, b]`."""
-    square = np.zeros((32, 32), np.bool_)
-    square[: len(pairs), : len(pairs)] = pairs
-    return np.packbits(square, axis=1, bitorder="little").view(np.uint32).ravel()
+def _few_rows(matrix: NDArray[np.bool_], most: int) -> tuple[NDArray[np.bool_], NDArray[np.uint32]]:
+    """Return the distinct rows of a matrix, and the number of each row among these.
+
+    Of more than `most` distinct rows, those from the last number on share it, and have a bit where any of them has one.
+    """
+    rows, numbers = np.unique(matrix, axis=0, return_inverse=True)
+    if len(rows) > most:
+        rows[most - 1] = rows[most - 1 :].any(axis=0)
+    return rows[:most], np.minimum(numbers.ravel(), most - 1).astype(np.uint32)
+
+
+def _rows_of_bits(matrix: NDArray[np.bool_]) -> NDArray[np.uint32]:
+    """Pack each row of a matrix of booleans into words: bit b of word w in row a is `matrix[a, 32 * w + b]`."""
+    missing = -matrix.shape[1] % 32
+    padded = np.pad(np.ascontiguousarray(matrix), ((0, 0), (0, missing)))
+    return np.packbits(padded, axis=1, bitorder="little").view(np.uint32)

@@ -30,24 +30,20 @@ class ByteCuts {
 
   // Records the pairs of characters inside a token that merging may make. Its bytes must stay valid until `finish`.
   void add_token(std::string_view token) {
-    const auto *p = reinterpret_cast<const uint8_t*>(token.data()), *end = p + token.size();
-    if (std::all_of(p, end, [](uint8_t byte) { return byte < 0x80; })) return;
-    const uint8_t* at = std::find_if_not(p, end, utf8_continues);
-    Side before{{token.data(), static_cast<size_t>(at - p)}, kNone};
-    while (at < end) {
-      const size_t length = std::min<size_t>(utf8_length(*at), static_cast<size_t>(end - at));
-      if (utf8_continues(*at) || !std::all_of(at + 1, at + length, utf8_continues))
-        return;  // no text contains the token
-      uint32_t bytes;
-      const Side side{{reinterpret_cast<const char*>(at), length},
-                      length == utf8_length(*at) ? utf8_decode(at, bytes) : kNone};
-      if (before.character != kNone && side.character != kNone)
-        whole_pairs_.push_back(ByteCutTable::hash(before.character, side.character));
-      else if (!before.bytes.empty())
-        partial_pairs_.emplace_back(before, side);
-      before = side;
-      at += length;
-    }
+    for_each_pair(token, [&](const Side& left, const Side& right) {
+      if (left.character != kNone && right.character != kNone)
+        whole_pairs_.push_back(ByteCutTable::hash(left.character, right.character));
+      else if (!left.bytes.empty())
+        partial_pairs_.emplace_back(left, right);
+    });
+  }
+
+  // Sets for each character the bits `follower % 8` of the characters that follow it in a token, both whole.
+  static void add_followers(std::string_view token, uint8_t* bits) {
+    for_each_pair(token, [&](const Side& left, const Side& right) {
+      if (left.character < kCharacters && right.character < kCharacters)
+        bits[left.character] |= static_cast<uint8_t>(1 << right.character % 8);
+    });
   }
 
   // Builds the table, after the last `add_token`. Returns false if it would be too large; then no cut is known.
@@ -111,6 +107,26 @@ class ByteCuts {
     uint32_t character;  // kNone: a part
     bool operator<(const Side& other) const { return bytes < other.bytes; }
   };
+
+  // Calls `use(left, right)` for the sides of each place between two characters of a token.
+  template <class Use>
+  static void for_each_pair(std::string_view token, const Use& use) {
+    const auto *p = reinterpret_cast<const uint8_t*>(token.data()), *end = p + token.size();
+    if (std::all_of(p, end, [](uint8_t byte) { return byte < 0x80; })) return;
+    const uint8_t* at = std::find_if_not(p, end, utf8_continues);
+    Side before{{token.data(), static_cast<size_t>(at - p)}, kNone};
+    while (at < end) {
+      const size_t length = std::min<size_t>(utf8_length(*at), static_cast<size_t>(end - at));
+      if (utf8_continues(*at) || !std::all_of(at + 1, at + length, utf8_continues))
+        return;  // no text contains the token
+      uint32_t bytes;
+      const Side side{{reinterpret_cast<const char*>(at), length},
+                      length == utf8_length(*at) ? utf8_decode(at, bytes) : kNone};
+      use(before, side);
+      before = side;
+      at += length;
+    }
+  }
 
   // Groups characters into classes: those that match the same sides are one class.
   class SideClasses {

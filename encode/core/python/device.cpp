@@ -100,8 +100,12 @@ void bind_device(nb::module_& m) {
       [](const Bpe& model) -> nb::object {
         if (!model.byte_cuts()) return nb::none();
         const ByteCuts& cuts = *model.byte_cuts();
+        std::vector<uint8_t> followers(ByteCuts::kCharacters);
+        for (size_t id = 0; id < model.tokens().size(); id++)
+          ByteCuts::add_followers(model.tokens()[id], followers.data());
         return nb::make_tuple(to_numpy(cuts.left_classes()), to_numpy(cuts.right_classes()), to_numpy(cuts.joined()),
-                              cuts.view().n_right_classes, to_numpy(cuts.pairs()), cuts.view().pairs_shift);
+                              cuts.view().n_right_classes, to_numpy(cuts.pairs()), cuts.view().pairs_shift,
+                              to_numpy(followers));
       },
       "model"_a);
 

@@ -7,22 +7,13 @@ namespace tokenweir {
 
 constexpr uint32_t kWithin = 0, kNotUtf8 = 0xFF;
 
-// Decodes the character `c` at a byte that is not ASCII, given three bytes before it, the byte, and three after it, the
-// first in the low bits; bytes outside the text are zero. Returns the character's length, kWithin inside a character,
-// or kNotUtf8.
-__device__ inline uint32_t multibyte_in(uint64_t bytes, uint32_t& c) {
-  const uint32_t four = static_cast<uint32_t>(bytes >> 24), first = four & 0xFF;
-  if ((first & 0xC0) == 0x80) {
-    for (uint32_t back = 1; back <= 3; back++) {
-      const uint8_t byte = static_cast<uint8_t>(bytes >> 8 * (3 - back));
-      if (!utf8_continues(byte)) return byte >= 0xC0 && utf8_length(byte) > back ? kWithin : kNotUtf8;
-    }
-    return kNotUtf8;
-  }
-  const uint32_t second = four >> 8 & 0x3F, third = four >> 16 & 0x3F, fourth = four >> 24 & 0x3F;
+// Decodes the character `c` that begins with a byte that is not ASCII, given four bytes, the first in the low bits; bytes
+// outside the text are zero. Returns the character's length, or kNotUtf8.
+__device__ inline uint32_t multibyte(uint32_t four, uint32_t& c) {
+  const uint32_t first = four & 0xFF, second = four >> 8 & 0x3F, third = four >> 16 & 0x3F, fourth = four >> 24 & 0x3F;
   if (first < 0xE0) {
     c = (first & 0x1F) << 6 | second;
-    return (four & 0xC000) == 0x8000 && c >= 0x80 ? 2 : kNotUtf8;
+    return (four & 0xC000) == 0x8000 && c >= 0x80 && first >= 0xC0 ? 2 : kNotUtf8;
   }
   if (first < 0xF0) {
     c = (first & 0x0F) << 12 | second << 6 | third;
@@ -30,6 +21,18 @@ __device__ inline uint32_t multibyte_in(uint64_t bytes, uint32_t& c) {
   }
   c = (first & 0x07) << 18 | second << 12 | third << 6 | fourth;
   return first < 0xF8 && (four & 0xC0C0C000) == 0x80808000 && c >= 0x10000 && c <= 0x10FFFF ? 4 : kNotUtf8;
+}
+
+// Decodes likewise at a byte that may be inside a character, given also the three bytes before, the first in the low
+// bits; then returns kWithin.
+__device__ inline uint32_t multibyte_in(uint64_t bytes, uint32_t& c) {
+  const uint32_t four = static_cast<uint32_t>(bytes >> 24);
+  if ((four & 0xC0) != 0x80) return multibyte(four, c);
+  for (uint32_t back = 1; back <= 3; back++) {
+    const uint8_t byte = static_cast<uint8_t>(bytes >> 8 * (3 - back));
+    if (!utf8_continues(byte)) return byte >= 0xC0 && utf8_length(byte) > back ? kWithin : kNotUtf8;
+  }
+  return kNotUtf8;
 }
 
 // The bytes for `multibyte_in` at byte `k` of the word `here`, which lies between `before` and `after`.

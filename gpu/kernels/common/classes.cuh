@@ -25,17 +25,12 @@ struct CutTables {
   static constexpr uint8_t kNotInert = 0x80;  // flag on a class: NFC may change a text with this character
 
   const uint16_t* transitions;  // [state][width], as in `Automaton`
-  const uint16_t* class_index;  // [0x1100]
-  const uint8_t* class_pages;   // [page][256]
-  const uint16_t* rank_index;   // canonical combining classes (device_nfc.h), paged likewise
-  const uint8_t* rank_pages;
-  const uint64_t* pairs;  // sorted; pairs of characters that compose
+  const uint32_t* entries;      // [0x110000]: the class in the lowest byte, and what `JoinTables` needs above it
+  const uint8_t* ranks;         // [0x110000]: canonical combining classes (device_nfc.h)
+  const uint64_t* pairs;        // sorted; pairs of characters that compose
   uint64_t n_pairs;
   const uint32_t* boundaries;  // bit b of word a: any walk ends between characters of the classes a and b
   uint64_t width, n_cells;
-
-  __device__ uint8_t entry(uint32_t c) const { return class_pages[class_index[c >> 8] * 256u + (c & 0xFF)]; }
-  __device__ uint8_t rank(uint32_t c) const { return rank_pages[rank_index[c >> 8] * 256u + (c & 0xFF)]; }
 
   __device__ bool composes(uint32_t first, uint32_t second) const {
     const uint64_t pair = uint64_t{first} << 32 | second;
@@ -69,32 +64,29 @@ struct CutText {
     const uint32_t place = static_cast<uint32_t>(at);
     if (has_bit(taken, place)) return kOutside;
     const uint8_t begins_here = begins_at(place) ? kBegins : 0, byte = text[place];
-    if (byte < 0x80) return tables.entry(byte) & kClass | begins_here;
+    if (byte < 0x80) return tables.entries[byte] & kClass | begins_here;
     uint32_t c = 0;
     const uint32_t length = multibyte_at(text, place, c);
-    return class_of_multibyte(place, c, length) | begins_here;
+    if (length == kWithin) return kInside | begins_here;
+    if (length == kNotUtf8) {
+      documents.refuse(place, kInvalidUtf8);
+      return begins_here;
+    }
+    const uint32_t entry = tables.entries[c];
+    check_order(place, c, entry);
+    return static_cast<uint8_t>(entry & kClass | (length - 1) << kLengthShift | begins_here);
   }
 
-  // The class byte, without `kBegins`, at a byte that is not ASCII, of which `multibyte_at` returns `length` and sets
-  // `c`.
-  __device__ uint8_t class_of_multibyte(uint32_t place, uint32_t c, uint32_t length) const {
-    if (length == kNotUtf8) return refused(place, kInvalidUtf8);
-    if (length == kWithin) return kInside;
-    const uint8_t entry = tables.entry(c);
+  // Refuses the document of a character of which NFC may change it, given its entry.
+  __device__ void check_order(uint32_t place, uint32_t c, uint32_t entry) const {
     if (entry & CutTables::kNotInert && !ordered(place, c)) documents.refuse(place, kNotSurelyNfc);
-    return static_cast<uint8_t>(entry & kClass | (length - 1) << kLengthShift);
   }
 
  private:
-  __device__ uint8_t refused(uint32_t place, Refusal reason) const {
-    documents.refuse(place, reason);
-    return 0;
-  }
-
   // Whether NFC surely keeps a character: a mark that neither follows a mark of a higher class nor composes with the
   // starter right before it. False if this cannot be decided locally.
   __device__ bool ordered(uint32_t place, uint32_t c) const {
-    const uint8_t rank = tables.rank(c);
+    const uint8_t rank = tables.ranks[c];
     if (rank == kOnlyHostKnows) return false;
     if (begins_at(place)) return true;
     uint32_t before = place, length;
@@ -102,7 +94,7 @@ struct CutText {
     }
     if (before == place) return true;
     const uint32_t first = utf8_decode(text + before, length);
-    const uint8_t first_rank = tables.rank(first);
+    const uint8_t first_rank = tables.ranks[first];
     if (rank == kMayCompose) return first_rank == 0 && !tables.composes(first, c);
     return first_rank == kComposed || first_rank <= rank;
   }
