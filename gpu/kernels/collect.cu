@@ -1,10 +1,13 @@
 // Compaction of the ids, which lie at the places where their tokens begin in the text, and the documents' offsets.
+#include "common/characters.cuh"
 #include "common/documents.cuh"
 #include "common/tiles.cuh"
+#include "gpu_tables/device_bpe.h"
 
 namespace tokenweir::collect {
 
 constexpr uint32_t kThreads = 256, kTile = kThreads * 32;  // one thread per word of `tokens`, one block per tile
+constexpr uint32_t kLone = 0x8000;                         // flag on a place: the id is one of its character
 
 // The bits of a word of `tokens` that belong to documents that are not refused.
 __device__ inline uint32_t kept(const Documents& documents, uint32_t word, uint32_t bits) {
@@ -17,6 +20,20 @@ __device__ inline uint32_t kept(const Documents& documents, uint32_t word, uint3
     for (uint32_t i = place; i < after && i < end; i++) bits &= ~(1u << i % 32);
   }
   return bits;
+}
+
+// The id of the token that begins at `place`, of a character of two or three bytes whose ids are in `lone`.
+__device__ inline uint32_t lone_id(const uint8_t* text, const uint64_t* lone, uint32_t place) {
+  const uint32_t from = place < 2 ? 0 : place - 2;
+  const uint32_t* const words = reinterpret_cast<const uint32_t*>(text) + from / 4;
+  const uint64_t near = (uint64_t{words[1]} << 32 | words[0]) >> from % 4 * 8;
+  uint32_t first = place - from;  // the place of the character in `near`
+  while ((near >> 8 * first & 0xC0) == 0x80) first--;
+  uint32_t c = 0;
+  multibyte(static_cast<uint32_t>(near >> 8 * first), c);
+  const LoneIds ids{lone[c]};
+  const uint32_t after = place - from - first;
+  return ids.id(ids.count() == 2 ? after > 0 : after);
 }
 
 }  // namespace tokenweir::collect
@@ -49,12 +66,15 @@ extern "C" __global__ void __launch_bounds__(256)
 // A block lists the places of its tile's tokens in shared memory; then each thread copies every 256th id. So reads do not
 // wait for one another, and neighbouring threads write neighbouring ids.
 //
+// lones: a bit map of the tokens whose ids are those of their characters in `tables`; or both are null.
+//
 // given: null; or `out`, `out_offsets`, `n_documents` and the room in `out`, which a recorded launch reads when it is
 // replayed. If there is too little room, nothing is written.
 extern "C" __global__ void __launch_bounds__(256)
     collect_ids(uint32_t n, uint32_t n_tiles, const int64_t* offsets, uint32_t n_documents, const uint32_t* tokens,
-                const uint32_t* before, const uint32_t* tiles, const uint32_t* ids, const uint32_t* counters,
-                int32_t* out, int64_t* out_offsets, const uint64_t* given) {
+                const uint32_t* before, const uint32_t* tiles, const uint32_t* ids, const uint8_t* text,
+                const tokenweir::DeviceBpe* tables, const uint32_t* lones, const uint32_t* counters, int32_t* out,
+                int64_t* out_offsets, const uint64_t* given) {
   using namespace tokenweir;
   using namespace tokenweir::collect;
   __shared__ uint16_t places[kTile];
@@ -68,14 +88,19 @@ extern "C" __global__ void __launch_bounds__(256)
   if (blockIdx.x < n_tiles) {
     const uint32_t word = blockIdx.x * kThreads + threadIdx.x, n_words = (n + 31) / 32;
     const uint32_t begin = word < n_words ? before[word] : 0;
+    const uint32_t of_lones = lones && word < n_words ? lones[word] : 0;
     uint32_t bits = word < n_words ? tokens[word] : 0, at = begin;
-    for (; bits; bits &= bits - 1)
-      places[at++] = static_cast<uint16_t>(threadIdx.x * 32 + static_cast<uint32_t>(__ffs(static_cast<int>(bits)) - 1));
+    for (; bits; bits &= bits - 1) {
+      const uint32_t bit = static_cast<uint32_t>(__ffs(static_cast<int>(bits)) - 1);
+      places[at++] = static_cast<uint16_t>((of_lones >> bit & 1 ? kLone : 0) | (threadIdx.x * 32 + bit));
+    }
     if (word == min(n_words, (blockIdx.x + 1) * kThreads) - 1) count = at;
     __syncthreads();
     const uint32_t tile = blockIdx.x * kTile, first = tiles[blockIdx.x];
-    for (uint32_t i = threadIdx.x; i < count; i += kThreads)
-      out[first + i] = static_cast<int32_t>(ids[tile + places[i]]);
+    for (uint32_t i = threadIdx.x; i < count; i += kThreads) {
+      const uint32_t place = tile + (places[i] & (kTile - 1));
+      out[first + i] = static_cast<int32_t>(places[i] & kLone ? lone_id(text, tables->lone, place) : ids[place]);
+    }
     return;
   }
   const uint32_t document = (blockIdx.x - n_tiles) * kThreads + threadIdx.x;

@@ -1,8 +1,11 @@
 // Encoding of pieces: a look-up finds those that are one token, and the others are queued for merging.
 //
 // The parts of a piece between its cuts are looked up one by one. No token has a cut inside, and a part is only what
-// merging makes of it. Most parts of Chinese are one character, whose ids are in a table. A token's id is written to `ids` at the place of the token's first byte, with a bit in `tokens`. So no thread needs
-// to know how many ids come before.
+// merging makes of it. A token's id is written to `ids` at the place of the token's first byte, with a bit in `tokens`. So
+// no thread needs to know how many ids come before.
+//
+// Most parts of Chinese are one character. Their tokens have a bit in `lones` too, and no id: collect_ids looks it up. So
+// a byte table that says where their tokens begin is all that is read here, and nothing is written but bits.
 #include "common/block.cuh"
 #include "common/documents.cuh"
 #include "common/pieces.cuh"
@@ -52,14 +55,15 @@ __device__ inline uint32_t part_end(const uint32_t* pieces, const uint32_t* cuts
 extern "C" __global__ void __launch_bounds__(256, 6)
     encode_pieces(const tokenweir::DeviceBpe* tables, const uint8_t* text, uint32_t n, const int64_t* offsets,
                   uint32_t n_documents, const uint32_t* pieces, const uint32_t* cuts, const uint32_t* taken,
-                  uint32_t max_bytes, uint32_t* ids, uint32_t* tokens, uint32_t* short_places, uint32_t capacity,
-                  uint32_t* other_places, tokenweir::Piece* medium, tokenweir::Piece* long_pieces,
+                  uint32_t max_bytes, uint32_t* ids, uint32_t* tokens, uint32_t* lones, uint32_t* short_places,
+                  uint32_t capacity, uint32_t* other_places, tokenweir::Piece* medium, tokenweir::Piece* long_pieces,
                   tokenweir::Piece* left, uint32_t* refusals, uint32_t* counters) {
   using namespace tokenweir;
   using namespace tokenweir::encode;
   __shared__ uint16_t starts[kTile];
   __shared__ uint16_t missed[kTile / 2];  // tiny ones from the beginning, small ones from the end; two bytes or more
-  __shared__ uint32_t found[kThreads], warps[32], n_tiny, n_small, first_tiny, first_small, last_end;
+  __shared__ uint32_t found[kThreads], found_lones[kThreads + 1], warps[32], n_tiny, n_small, first_tiny, first_small,
+      last_end;
   __shared__ bool last_is_cut;
   const uint32_t thread = threadIdx.x, tile = blockIdx.x * kTile, word = tile / 32 + thread;
   const uint32_t n_words = (n + 31) / 32;
@@ -70,7 +74,8 @@ extern "C" __global__ void __launch_bounds__(256, 6)
   const uint32_t of_pieces = word < n_words ? pieces[word] : 0, skipped = word < n_words ? taken[word] : 0;
   const uint32_t begins = word < n_words ? begins_in(pieces, cuts, word) : 0;
   if (thread == 0) n_tiny = n_small = 0;
-  found[thread] = 0;
+  found[thread] = found_lones[thread] = 0;
+  if (thread == 0) found_lones[kThreads] = 0;  // of the last part's character, in the next tile
   const Place place = block_scan(__popc(begins), warps);
   uint32_t next = place.before;
   for (uint32_t bits = begins; bits; bits &= bits - 1) {
@@ -90,10 +95,7 @@ extern "C" __global__ void __launch_bounds__(256, 6)
   const auto end_of = [&](uint32_t i) { return i + 1 < count ? begin_of(i + 1) : last_end; };
   const auto put = [&](uint32_t at, uint32_t id) {
     ids[at] = id;
-    if (at - tile < kTile)
-      atomicOr(&found[(at - tile) >> 5], 1u << (at & 31));
-    else
-      set_bit(tokens, at);
+    atomicOr(&found[(at - tile) / 32], 1u << at % 32);
   };
   for (uint32_t i = thread; i < count; i += kThreads) {
     if (starts[i] & kTaken) continue;
@@ -110,9 +112,10 @@ extern "C" __global__ void __launch_bounds__(256, 6)
       continue;
     }
     const bool is_part = starts[i] & kCut || (i + 1 < count ? starts[i + 1] & kCut : last_is_cut);
-    const LoneIds lone = bpe.lone_ids(text + begin, size, is_part);
-    if (lone.count() > 0) {
-      for (uint32_t k = 0; k < lone.count(); k++) put(begin + lone.begin(k), lone.id(k));
+    if (const uint32_t bits = bpe.begins_of_lone(text + begin, size, is_part)) {
+      const uint32_t at = begin - tile, over = at % 32 > 29 ? bits >> (32 - at % 32) : 0;
+      atomicOr(&found_lones[at / 32], bits << at % 32);
+      if (over) atomicOr(&found_lones[at / 32 + 1], over);
       continue;
     }
     const uint32_t id = bpe.pieces.find(bytes_at(text, begin, size), size > 8 ? bytes_at(text, begin + 8, size - 8) : 0,
@@ -134,7 +137,12 @@ extern "C" __global__ void __launch_bounds__(256, 6)
 
   if (thread == 0) first_tiny = atomicAdd(&counters[kTinyPieces], n_tiny);
   if (thread == 32) first_small = atomicAdd(&counters[kSmallPieces], n_small);
-  if (found[thread]) atomicOr(&tokens[word], found[thread]);
+  if (const uint32_t bits = found[thread] | found_lones[thread]) atomicOr(&tokens[word], bits);
+  if (const uint32_t bits = found_lones[thread]) atomicOr(&lones[word], bits);
+  if (const uint32_t bits = found_lones[kThreads]; bits && thread == 0) {
+    atomicOr(&tokens[word + kThreads], bits);
+    atomicOr(&lones[word + kThreads], bits);
+  }
   __syncthreads();
   const auto queue = [&](uint32_t i, uint32_t at) {
     ids[begin_of(i)] = end_of(i) - begin_of(i);

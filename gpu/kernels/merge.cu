@@ -130,15 +130,17 @@ extern "C" __global__ void __launch_bounds__(256, 4)
     uint32_t near[4][block::kNear];
   } shared;
   __shared__ block::Words words;
+  const uint32_t pieces = counters[blockIdx.x < n_long ? kLongPieces : kMediumPieces];
+  if (pieces == 0) return;
   const DeviceBpe bpe = *tables;
   if (blockIdx.x >= n_long) {
     const uint32_t warp = warp_of_thread(), worker = (blockIdx.x - n_long) * kWarps + warp;
-    return merge_medium(bpe, text, medium, counters[kMediumPieces], worker, (gridDim.x - n_long) * kWarps,
-                        shared.of_warps[warp], ids, tokens);
+    return merge_medium(bpe, text, medium, pieces, worker, (gridDim.x - n_long) * kWarps, shared.of_warps[warp], ids,
+                        tokens);
   }
   uint32_t* const own = far + uint64_t{blockIdx.x} * 4 * max_bytes;
   const block::Buffers buffers{
       {{shared.near[0], shared.near[1]}, {shared.near[2], shared.near[3]}},
       {{own, own + max_bytes}, {own + uint64_t{max_bytes} * 2, own + uint64_t{max_bytes} * 3}}};
-  merge_long(bpe, text, long_pieces, counters[kLongPieces], blockIdx.x, n_long, buffers, words, ids, tokens);
+  merge_long(bpe, text, long_pieces, pieces, blockIdx.x, n_long, buffers, words, ids, tokens);
 }

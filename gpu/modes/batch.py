@@ -36,6 +36,8 @@ class Batch:
         tokens: A bit map of the bytes of text at which a token begins.
         ids: For each byte of text a word; the id of a token is in the word of its first byte.
         scratch: Arrays of 32-bit words for a mode's own kernels.
+        lones: A struct `DeviceBpe` and a bit map of the tokens whose ids are its ids of characters, which `ids` lacks; or
+            two null pointers.
         refusals: For each document the reasons why it is refused, as bits of `Refusal` in
             kernels/common/documents.cuh; 0 if it is not.
         counters: The counters of the batch, by the enumeration `Counter` in the same header.
@@ -71,6 +73,7 @@ class Batch:
         self.counters, self.refusals = self._report[:_N_COUNTERS], self._report[_N_COUNTERS:]
         some = device.words([n, self.n_words, self.n_tiles, *scratch])
         self.ids, self._before, self._tiles, *self.scratch = some
+        self.lones: tuple[Any, Any] = (NULL, NULL)
 
     def mark(self) -> Any:
         """Return a bit map of the bytes at which documents begin."""
@@ -167,6 +170,8 @@ class Batch:
             self._before,
             self._tiles,
             self.ids,
+            self.text,
+            *self.lones,
             self.counters,
             ids,
             offsets,

@@ -48,7 +48,7 @@ class CharacterMode(MergingMode):
     def begin(self, text: Any, offsets: Any, *, parse_special: bool, guards: NDArray[np.int64] | None) -> Batch:
         tables, searches = self._tables, self._tables.added if parse_special else []
         text, offsets, guards = with_spaces(self._device, tables.prefix, text, offsets, guards)
-        bit_maps = 5 + len(searches[1:]) + len(tables.user_defined)
+        bit_maps = 6 + len(searches[1:]) + len(tables.user_defined)
         batch = PieceBatch(self._device, text, offsets, self.walk_bytes, bit_maps)
         if guards is not None and tables.guards_pieces:
             batch.refuse_guarded(guards)

@@ -159,7 +159,7 @@ class ByteLevelMode(MergingMode):
 
     def begin(self, text: Any, offsets: Any, *, parse_special: bool, guards: NDArray[np.int64] | None) -> Batch:
         tables, searches = self._tables, self._tables.added if parse_special else []
-        bit_maps = 4 + len(searches[1:]) + len(tables.cuts)  # one more than a stage each, for the cuts
+        bit_maps = 5 + len(searches[1:]) + len(tables.cuts)  # two more than a stage each: for cuts and lone characters
         batch = PieceBatch(self._device, text, offsets, self.walk_bytes, bit_maps)
         batch.find_added(searches, guards)
         for stage in tables.cuts[:-1]:
@@ -256,6 +256,7 @@ class PieceBatch(Batch):
             max_bytes: The most bytes of a part; documents with a longer one are refused.
 
         """
+        self.lones = bpe, self.bit_map()
         self.launch(
             "encode_pieces",
             self.n_tiles,
@@ -270,6 +271,7 @@ class PieceBatch(Batch):
             np.uint32(max_bytes),
             self.ids,
             self.tokens,
+            self.lones[1],
             *self._short,
             *self._longer,
             self._left,

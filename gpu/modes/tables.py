@@ -27,7 +27,7 @@ MAX_CLASSES = _CUT["kNoClass"]
 MAX_CELLS = _CUT["kMaxCells"]
 """The most transitions of an automaton, since a block keeps them in shared memory; real ones have up to 400."""
 
-_NO_ID = constants("encode.cu")["kNone"]
+_NO_ID, _LONE_BITS = (constants("encode.cu")[name] for name in ("kNone", "kIdBits"))
 
 _CHARACTERS = 0x110000
 
@@ -126,8 +126,18 @@ def bpe_fields(tables: _core.DeviceTables) -> Mapping[str, NDArray[Any] | int]:
         "characters.entries": tables.characters,
         "n_characters": len(tables.characters),
         "lone": tables.lone if tables.lone.size else 0,
+        "lone_begins": _lone_begins(tables.lone),
         "lengths": tables.lengths,
     }
+
+
+def _lone_begins(lone: NDArray[np.uint64]) -> NDArray[np.uint8]:
+    """Return for each of an array of `LoneIds` the bytes at which its tokens begin, as bits; and `kOtherWhole`."""
+    count, length = (lone >> np.uint64(3 * _LONE_BITS) & np.uint64(3), lone >> np.uint64(2 * _LONE_BITS) & np.uint64(3))
+    begins = np.array([0, 1, 0, 7], np.uint8)[count]
+    begins[count == 2] = 1 | np.array([0, 2, 4, 0], np.uint8)[length[count == 2]]
+    is_other = lone >> np.uint64(constants("encode.cu")["kOtherWholeBit"]) & np.uint64(1)
+    return begins | (is_other * constants("encode.cu")["kOtherWhole"]).astype(np.uint8)
 
 
 class ExactTables(ModelTables):

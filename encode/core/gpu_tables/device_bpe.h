@@ -61,7 +61,7 @@ struct alignas(16) PairBucket {
 // number. Two ids leave room for the length of the first one's token.
 struct LoneIds {
   static constexpr int kIdBits = 20;
-  static constexpr uint64_t kOtherWhole = uint64_t{1} << 62;  // a piece of this character has another id
+  static constexpr int kOtherWholeBit = 62;  // set if a piece of this character has another id
 
   uint64_t word;
 
@@ -82,9 +82,10 @@ struct DeviceBpe {
   const uint32_t* byte_ids;     // [256]; in a model over characters: of ASCII characters, and of the bytes of others
   const uint32_t* ascii_pairs;  // [128][128]
   CharacterTokens characters;
-  uint64_t n_characters;    // the size of `characters`
-  const uint64_t* lone;     // [CharacterTokens::kCharacters] of `LoneIds`, 0 where unknown; null if none is known
-  const uint32_t* lengths;  // by id: the length of the token in bytes
+  uint64_t n_characters;       // the size of `characters`
+  const uint64_t* lone;        // [CharacterTokens::kCharacters] of `LoneIds`, 0 where unknown; null if none is known
+  const uint8_t* lone_begins;  // [CharacterTokens::kCharacters]: the bytes at which the tokens of `lone` begin, as bits
+  const uint32_t* lengths;     // by id: the length of the token in bytes
 
   TW_FN uint32_t priority(uint32_t left, uint32_t right) const {
     const uint32_t found = entry(left, right);
@@ -118,12 +119,15 @@ struct DeviceBpe {
         utf8_decode_multibyte(p + i, length);  // safe beside any neighbour: only models over characters have it
     return c >= n_characters || characters.entries[c] == kNone ? kNone : characters.entries[c] & 0xFFFFFF;
   }
-  // The ids of the piece p[0 .. n), n > 1, or of a part of one, if it is one character; else no ids.
-  TW_FN LoneIds lone_ids(const uint8_t* p, uint32_t n, bool is_part) const {
-    if (!lone || p[0] < 0xC0 || n > 3 || utf8_length(p[0]) != n) return {0};
+  static constexpr uint32_t kOtherWhole = 8;  // a bit of `lone_begins`: a piece of this character has another id
+
+  // The bytes at which tokens begin in the piece p[0 .. n), n > 1, or in a part of one, as bits, if it is one character
+  // whose ids are in `lone`; else none.
+  TW_FN uint32_t begins_of_lone(const uint8_t* p, uint32_t n, bool is_part) const {
+    if (!lone || p[0] < 0xC0 || n > 3 || utf8_length(p[0]) != n) return 0;
     uint32_t length;
-    const uint64_t word = lone[utf8_decode_multibyte(p, length)];
-    return {word & LoneIds::kOtherWhole && !is_part ? 0 : word};
+    const uint32_t begins = lone_begins[utf8_decode_multibyte(p, length)];
+    return begins < kOtherWhole ? begins : is_part ? begins - kOtherWhole : 0;
   }
   TW_FN uint32_t byte(uint8_t b) const { return byte_ids[b]; }
   TW_FN uint32_t ascii_pair(uint8_t a, uint8_t b) const { return ascii_pairs[a << 7 | b]; }

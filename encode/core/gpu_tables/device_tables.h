@@ -112,7 +112,7 @@ struct DeviceTables {
       uint8_t bytes[4];
       const uint32_t whole = bpe.token(bytes, utf8_encode(c, bytes));
       const bool is_whole = ids.count() == 1 && ids.id(0) == whole;
-      if (!is_whole && whole != kNone && bpe.is_reachable(whole)) ids.word |= LoneIds::kOtherWhole;
+      if (!is_whole && whole != kNone && bpe.is_reachable(whole)) ids.word |= uint64_t{1} << LoneIds::kOtherWholeBit;
       lone[c] = ids.word;
     }
   }
