@@ -60,7 +60,7 @@ extern "C" __global__ void __launch_bounds__(256)
   if (add_up_tiles(place.total, tiles, &counters[kBlocksDone], words, sum) && threadIdx.x == 0) counters[kIds] = sum;
 }
 
-// out[i]: the ids in order. out_offsets[n_documents + 1]: the place in `out` where each document begins. The blocks
+// share: the blocks of each tile, more in a small batch. out[i]: the ids in order. out_offsets[n_documents + 1]: the place in `out` where each document begins. The blocks
 // after those of the tiles have one thread per document.
 //
 // A block lists the places of its tile's tokens in shared memory; then each thread copies every 256th id. So reads do not
@@ -71,10 +71,10 @@ extern "C" __global__ void __launch_bounds__(256)
 // given: null; or `out`, `out_offsets`, `n_documents` and the room in `out`, which a recorded launch reads when it is
 // replayed. If there is too little room, nothing is written.
 extern "C" __global__ void __launch_bounds__(256)
-    collect_ids(uint32_t n, uint32_t n_tiles, const int64_t* offsets, uint32_t n_documents, const uint32_t* tokens,
-                const uint32_t* before, const uint32_t* tiles, const uint32_t* ids, const uint8_t* text,
-                const tokenweir::DeviceBpe* tables, const uint32_t* lones, const uint32_t* counters, int32_t* out,
-                int64_t* out_offsets, const uint64_t* given) {
+    collect_ids(uint32_t n, uint32_t n_tiles, uint32_t share, const int64_t* offsets, uint32_t n_documents,
+                const uint32_t* tokens, const uint32_t* before, const uint32_t* tiles, const uint32_t* ids,
+                const uint8_t* text, const tokenweir::DeviceBpe* tables, const uint32_t* lones,
+                const uint32_t* counters, int32_t* out, int64_t* out_offsets, const uint64_t* given) {
   using namespace tokenweir;
   using namespace tokenweir::collect;
   __shared__ uint16_t places[kTile];
@@ -85,8 +85,8 @@ extern "C" __global__ void __launch_bounds__(256)
     out_offsets = reinterpret_cast<int64_t*>(given[1]);
     n_documents = static_cast<uint32_t>(given[2]);
   }
-  if (blockIdx.x < n_tiles) {
-    const uint32_t word = blockIdx.x * kThreads + threadIdx.x, n_words = (n + 31) / 32;
+  if (blockIdx.x < n_tiles * share) {
+    const uint32_t number = blockIdx.x / share, word = number * kThreads + threadIdx.x, n_words = (n + 31) / 32;
     const uint32_t begin = word < n_words ? before[word] : 0;
     const uint32_t of_lones = lones && word < n_words ? lones[word] : 0;
     uint32_t bits = word < n_words ? tokens[word] : 0, at = begin;
@@ -94,16 +94,16 @@ extern "C" __global__ void __launch_bounds__(256)
       const uint32_t bit = static_cast<uint32_t>(__ffs(static_cast<int>(bits)) - 1);
       places[at++] = static_cast<uint16_t>((of_lones >> bit & 1 ? kLone : 0) | (threadIdx.x * 32 + bit));
     }
-    if (word == min(n_words, (blockIdx.x + 1) * kThreads) - 1) count = at;
+    if (word == min(n_words, (number + 1) * kThreads) - 1) count = at;
     __syncthreads();
-    const uint32_t tile = blockIdx.x * kTile, first = tiles[blockIdx.x];
-    for (uint32_t i = threadIdx.x; i < count; i += kThreads) {
+    const uint32_t tile = number * kTile, first = tiles[number];
+    for (uint32_t i = blockIdx.x % share * kThreads + threadIdx.x; i < count; i += share * kThreads) {
       const uint32_t place = tile + (places[i] & (kTile - 1));
       out[first + i] = static_cast<int32_t>(places[i] & kLone ? lone_id(text, tables->lone, place) : ids[place]);
     }
     return;
   }
-  const uint32_t document = (blockIdx.x - n_tiles) * kThreads + threadIdx.x;
+  const uint32_t document = (blockIdx.x - n_tiles * share) * kThreads + threadIdx.x;
   if (document > n_documents) return;
   const uint32_t place = static_cast<uint32_t>(offsets[document]), word = place / 32;
   uint32_t at = counters[kIds];

@@ -1,8 +1,8 @@
 // One stage of the pre-tokenizer: an automaton cuts the text, and each thread starts at the first sure boundary in its
 // span.
 //
-// A boundary is sure if the classes of the two characters end any walk there, whatever came before. A thread owns kSpan
-// bytes, and all matches from the first sure boundary or section start in them up to the first one after them, where
+// A boundary is sure if the classes of the two characters end any walk there, whatever came before. A thread owns a span
+// of bytes, fewer in a small batch, and all matches from the first sure boundary or section start in them up to the first one after them, where
 // another thread has started. So each match is found by one thread, which reaches it as a sequential walk would.
 // Adjacent characters that the pattern does not match, gaps, form one piece. At the boundary where a thread meets the
 // next one, each of them sets the bit if its own match there is no gap.
@@ -18,10 +18,10 @@
 
 namespace tokenweir::cut {
 
-constexpr uint32_t kThreads = 256, kSpan = 32, kTile = kThreads * kSpan;
+constexpr uint32_t kThreads = 256, kSpan = 32, kTile = kThreads * kSpan;  // at most
 constexpr int32_t kUnit = 8;  // the bytes whose classes a thread finds at a time
 constexpr int32_t kBefore = kUnit, kAfter = 248,
-                  kWindow = kBefore + kTile + kAfter;  // the bytes with classes in shared memory
+                  kWindow = kBefore + kTile + kAfter;  // the bytes with classes in shared memory, at most
 
 // Threads read their spans at the same time; a word of padding after every 128 bytes keeps them on different banks.
 __device__ inline uint32_t slot(uint32_t i) { return i + (i >> 7 << 2); }
@@ -32,12 +32,15 @@ struct Window {
   const CutText& text;
   const uint8_t* classes;  // [kSlots]
   uint32_t tile;           // the place of the window's byte kBefore
+  int32_t of_tile;         // the bytes of the tile
 
   __device__ uint8_t near(int32_t at) const { return classes[slot(static_cast<uint32_t>(at))]; }  // within the window
 
+  __device__ int32_t end() const { return kBefore + of_tile + kAfter; }
+
   template <bool kNear>
   __device__ uint8_t class_at(int32_t at) const {
-    if (kNear || static_cast<uint32_t>(at) < static_cast<uint32_t>(kWindow)) return near(at);
+    if (kNear || (at >= 0 && at < end())) return near(at);
     return text.class_at(int64_t{tile} + at - kBefore);
   }
 
@@ -74,7 +77,7 @@ __device__ bool walk_span(const Window& window, const Transitions& table, int32_
   int32_t match_end = at;
   uint32_t row = 0, gap = 0;
   for (;;) {
-    if (kNear && at >= kWindow) return false;
+    if (kNear && at >= window.end()) return false;
     const uint32_t c = window.class_at<kNear>(at), kind = c & kClass;
     const bool ends = kind == kNoClass || (c & kBegins && at != match.begin);
     const uint32_t entry = table.entries[row + (ends ? table.at_end : kind)];
@@ -148,20 +151,20 @@ __device__ inline bool find_unit(const CutText& text, const JoinTables& joins, u
 // Sets a bit in `pieces` where a piece begins, and where an added token begins after text.
 //
 // begins: bit map of the beginnings of documents, or of the previous stage's pieces. taken: bit map of the bytes of
-// added tokens. max_bytes: the most bytes of a match, or of text without a sure boundary; documents with more are
-// refused. joins: the table for cuts, whose bit map is `cuts`; or null.
+// added tokens. of_tile: the bytes of a block, 8 to kSpan for each thread. max_bytes: the most bytes of a match, or of text without a sure
+// boundary; documents with more are refused. joins: the table for cuts, whose bit map is `cuts`; or null.
 extern "C" __global__ void __launch_bounds__(256, 5)
     cut_pieces(const tokenweir::CutTables* stage, const uint8_t* text, uint32_t n, const int64_t* offsets,
-               uint32_t n_documents, const uint32_t* begins, const uint32_t* taken, uint32_t max_bytes,
-               uint32_t* pieces, const tokenweir::JoinTables* joins, uint32_t* cuts, uint32_t* refusals,
-               uint32_t* counters) {
+               uint32_t n_documents, const uint32_t* begins, const uint32_t* taken, uint32_t of_tile,
+               uint32_t max_bytes, uint32_t* pieces, const tokenweir::JoinTables* joins, uint32_t* cuts,
+               uint32_t* refusals, uint32_t* counters) {
   using namespace tokenweir;
   using namespace tokenweir::cut;
   __shared__ uint32_t classes[kSlots / 4];
   __shared__ uint16_t transitions[CutTables::kMaxCells];
   __shared__ uint32_t boundaries[32], found[kThreads], found_cuts[kThreads];
   __shared__ uint8_t ascii[128];
-  const uint32_t thread = threadIdx.x, tile = blockIdx.x * kTile;
+  const uint32_t thread = threadIdx.x, tile = blockIdx.x * of_tile, span = of_tile / kThreads;
   const CutTables& tables = *stage;
   const Documents documents{offsets, n_documents, refusals, counters};
   const CutText cut{tables, documents, text, n, begins, taken};
@@ -178,7 +181,8 @@ extern "C" __global__ void __launch_bounds__(256, 5)
 
   const JoinTables table_of_joins = joins ? *joins : JoinTables{};
   const uint64_t* const eights = reinterpret_cast<const uint64_t*>(text);
-  for (uint32_t i = thread; i < kWindow / kUnit; i += kThreads) {
+  const Window window{cut, reinterpret_cast<const uint8_t*>(classes), tile, static_cast<int32_t>(of_tile)};
+  for (uint32_t i = thread; i < static_cast<uint32_t>(window.end()) / kUnit; i += kThreads) {
     const int64_t place = int64_t{tile} + kUnit * i - kBefore;
     Unit unit{0, 0};
     if (place >= 0 && place + kUnit <= n) {
@@ -201,22 +205,21 @@ extern "C" __global__ void __launch_bounds__(256, 5)
     }
     const uint32_t word = slot(kUnit * i) / 4;
     classes[word] = static_cast<uint32_t>(unit.classes), classes[word + 1] = static_cast<uint32_t>(unit.classes >> 32);
-    const uint32_t of_tile = i - kBefore / kUnit;
-    if (of_tile < kTile / kUnit) reinterpret_cast<uint8_t*>(found_cuts)[of_tile] = static_cast<uint8_t>(unit.cuts);
+    const uint32_t own = i - kBefore / kUnit;
+    if (own < of_tile / kUnit) reinterpret_cast<uint8_t*>(found_cuts)[own] = static_cast<uint8_t>(unit.cuts);
   }
   __syncthreads();
 
-  const Window window{cut, reinterpret_cast<const uint8_t*>(classes), tile};
   const auto begin_piece = [&](int32_t at) {
     const uint32_t i = static_cast<uint32_t>(at - kBefore);
-    if (i < kTile)
+    if (i < of_tile)
       atomicOr(&found[i >> 5], 1u << (i & 31));
     else
       set_bit(pieces, tile + i);
   };
   const Transitions table{transitions, boundaries, width - 1};
-  int32_t at = kBefore + static_cast<int32_t>(thread * kSpan);
-  const int32_t end = at + static_cast<int32_t>(kSpan), most = static_cast<int32_t>(max_bytes);
+  int32_t at = kBefore + static_cast<int32_t>(thread * span);
+  const int32_t end = at + static_cast<int32_t>(span), most = static_cast<int32_t>(max_bytes);
   uint32_t before = window.near(window.before<true>(at)) & kClass;
   while (at < end) {
     const uint8_t c = window.near(at);
@@ -237,7 +240,7 @@ extern "C" __global__ void __launch_bounds__(256, 5)
   __syncthreads();
 
   const uint32_t word = tile / 32 + thread;
-  if (word >= (n + 31) / 32) return;
+  if (thread >= of_tile / 32 || word >= (n + 31) / 32) return;
   const uint32_t taken_here = taken[word], taken_before = word > 0 ? taken[word - 1] >> 31 : 0;
   const uint32_t bits = found[thread] | (taken_here & ~(taken_here << 1 | taken_before));
   if (bits) atomicOr(&pieces[word], bits);

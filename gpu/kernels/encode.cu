@@ -12,7 +12,7 @@
 
 namespace tokenweir::encode {
 
-constexpr uint32_t kThreads = 256, kTile = kThreads * 32;
+constexpr uint32_t kThreads = 256, kTile = kThreads * 32;  // at most
 constexpr uint16_t kTaken = 0x8000, kCut = 0x4000;  // flags on a place: an added token begins there; no piece does
 constexpr uint32_t kPlace = kTile - 1;
 constexpr uint32_t kLeftBytes = 1 << 15;  // the most bytes of a part that is left to the host
@@ -49,15 +49,17 @@ __device__ inline uint32_t part_end(const uint32_t* pieces, const uint32_t* cuts
 
 }  // namespace tokenweir::encode
 
-// Encodes one tile in each block. pieces, cuts: bit maps of the beginnings of pieces and of the cuts; `cuts` may be
+// Encodes one tile, of `words` words of the bit maps, in each block. merged_by_thread: the most bytes of a piece that is
+// queued for a thread: 1, so that there are none, kTinyBytes or kShortBytes. pieces, cuts: bit maps of the beginnings of pieces and of the cuts; `cuts` may be
 // null. A part that is no token is queued; one of more than `max_bytes` bytes in `left`, for the host. If `left` is null, or
 // the part longer than any that a document has which is not refused, its document is refused.
 extern "C" __global__ void __launch_bounds__(256, 6)
     encode_pieces(const tokenweir::DeviceBpe* tables, const uint8_t* text, uint32_t n, const int64_t* offsets,
                   uint32_t n_documents, const uint32_t* pieces, const uint32_t* cuts, const uint32_t* taken,
-                  uint32_t max_bytes, uint32_t* ids, uint32_t* tokens, uint32_t* lones, uint32_t* short_places,
-                  uint32_t capacity, uint32_t* other_places, tokenweir::Piece* medium, tokenweir::Piece* long_pieces,
-                  tokenweir::Piece* left, uint32_t* refusals, uint32_t* counters) {
+                  uint32_t words, uint32_t merged_by_thread, uint32_t max_bytes, uint32_t* ids, uint32_t* tokens,
+                  uint32_t* lones, uint32_t* short_places, uint32_t capacity, uint32_t* other_places,
+                  tokenweir::Piece* medium, tokenweir::Piece* long_pieces, tokenweir::Piece* left, uint32_t* refusals,
+                  uint32_t* counters) {
   using namespace tokenweir;
   using namespace tokenweir::encode;
   __shared__ uint16_t starts[kTile];
@@ -65,17 +67,17 @@ extern "C" __global__ void __launch_bounds__(256, 6)
   __shared__ uint32_t found[kThreads], found_lones[kThreads + 1], warps[32], n_tiny, n_small, first_tiny, first_small,
       last_end;
   __shared__ bool last_is_cut;
-  const uint32_t thread = threadIdx.x, tile = blockIdx.x * kTile, word = tile / 32 + thread;
-  const uint32_t n_words = (n + 31) / 32;
+  const uint32_t thread = threadIdx.x, tile = blockIdx.x * words * 32, word = tile / 32 + thread;
+  const bool has_word = thread < words && word < (n + 31) / 32;
   const DeviceBpe bpe = *tables;
   const Documents documents{offsets, n_documents, refusals, counters};
   const uint32_t farthest = left ? max(max_bytes, kLeftBytes) : max_bytes;
 
-  const uint32_t of_pieces = word < n_words ? pieces[word] : 0, skipped = word < n_words ? taken[word] : 0;
-  const uint32_t begins = word < n_words ? begins_in(pieces, cuts, word) : 0;
+  const uint32_t of_pieces = has_word ? pieces[word] : 0, skipped = has_word ? taken[word] : 0;
+  const uint32_t begins = has_word ? begins_in(pieces, cuts, word) : 0;
   if (thread == 0) n_tiny = n_small = 0;
   found[thread] = found_lones[thread] = 0;
-  if (thread == 0) found_lones[kThreads] = 0;  // of the last part's character, in the next tile
+  if (thread == 0) found_lones[kThreads] = 0;  // the word after a tile's has bits of the last part
   const Place place = block_scan(__popc(begins), warps);
   uint32_t next = place.before;
   for (uint32_t bits = begins; bits; bits &= bits - 1) {
@@ -122,14 +124,14 @@ extern "C" __global__ void __launch_bounds__(256, 6)
                                         text + begin, size, is_part);
     if (id != kNone)
       put(begin, id);
+    else if (size > merged_by_thread && size <= kMediumBytes)
+      medium[atomicAdd(&counters[kMediumPieces], 1u)] = {begin, size};
     else if (size <= kTinyBytes)
       missed[atomicAdd(&n_tiny, 1u)] = static_cast<uint16_t>(i);
     else if (size <= kSmallBytes)
       missed[kTile / 2 - 1 - atomicAdd(&n_small, 1u)] = static_cast<uint16_t>(i);
     else if (size <= kShortBytes)
       ids[begin] = size, other_places[atomicAdd(&counters[kShortPieces], 1u)] = begin;
-    else if (size <= kMediumBytes)
-      medium[atomicAdd(&counters[kMediumPieces], 1u)] = {begin, size};
     else
       long_pieces[atomicAdd(&counters[kLongPieces], 1u)] = {begin, size};
   }

@@ -5,7 +5,7 @@
 
 namespace tokenweir::merging {
 
-constexpr uint32_t kThreads = 256, kWarps = kThreads / 32, kEach = kMediumBytes / 32;
+constexpr uint32_t kThreads = 256, kWarps = kThreads / 32;
 
 // The symbols of a piece as a linked list, each at the place of its first byte. The places in between have no pair.
 struct Symbols {
@@ -31,7 +31,8 @@ __device__ inline void merge_medium(const DeviceBpe& bpe, const uint8_t* text, c
     const auto pair = [&](uint32_t at) {
       return s.next[at] < piece.size ? bpe.priority(s.ids[at], s.ids[s.next[at]]) : kNone;
     };
-    for (uint32_t at = lane; at < kMediumBytes; at += 32) s.ids[at] = s.priorities[at] = kNone;
+    const uint32_t end = (piece.size + 31) / 32 * 32;  // of the places that the lanes look at
+    for (uint32_t at = lane; at < end; at += 32) s.ids[at] = s.priorities[at] = kNone;
     for (uint32_t at = lane; at < piece.size; at += 32) {  // a character is begun whole by the lane of its first byte
       if (utf8_continues(p[at]) && within_whole(bpe, p, at, piece.size)) continue;
       const uint32_t whole = bpe.whole(p, at, piece.size);
@@ -47,10 +48,8 @@ __device__ inline void merge_medium(const DeviceBpe& bpe, const uint8_t* text, c
     __syncwarp();
     for (;;) {
       uint32_t lowest = kNone;  // a priority, of 24 bits, and then a place
-      for (uint32_t i = 0; i < kEach; i++) {
-        const uint32_t at = lane + 32 * i;
+      for (uint32_t at = lane; at < end; at += 32)
         if (s.priorities[at] != kNone) lowest = min(lowest, s.priorities[at] << 8 | at);
-      }
       lowest = __reduce_min_sync(kEveryLane, lowest);
       if (lowest == kNone) break;
       const uint32_t at = lowest & 0xFF, gone = s.next[at], after = s.next[gone];

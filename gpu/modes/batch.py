@@ -21,8 +21,19 @@ THREADS = constants("encode.cu")["kThreads"]
 TILE = constants("encode.cu")["kTile"]
 """The bytes of text that a block handles: 32 for each of its threads, which are a word of a bit map."""
 
+SMALL_BYTES = 1 << 20
+"""The most bytes of a small batch. It takes as long as its longest thread, so more blocks and warps share its work."""
+
+COLLECTING_BLOCKS = 8
+"""The blocks that collect the ids of a tile of a small batch."""
+
 _COUNTERS = constants("common/documents.cuh")
 _N_COUNTERS = _COUNTERS["kCounters"]
+
+
+def is_small(n: int) -> bool:
+    """Return whether a batch of `n` bytes is small."""
+    return n <= SMALL_BYTES
 
 
 class Batch:
@@ -159,11 +170,13 @@ class Batch:
                 too small, nothing is written.
 
         """
+        share = COLLECTING_BLOCKS if is_small(int(self.n)) else 1
         self.launch(
             "collect_ids",
-            self.n_tiles + n_documents // THREADS + 1,
+            self.n_tiles * share + n_documents // THREADS + 1,
             self.n,
             np.uint32(self.n_tiles),
+            np.uint32(share),
             self.offsets,
             np.uint32(n_documents),
             self.tokens,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.device import NULL, Device
 from tokenweir.gpu.encoded import SLACK, EncodedBatch
-from tokenweir.gpu.modes.batch import THREADS, Batch
+from tokenweir.gpu.modes.batch import THREADS, Batch, is_small
 from tokenweir.gpu.modes.tables import ExactTables
 from tokenweir.gpu.shared import constants
 
@@ -40,11 +40,16 @@ MAX_PIECE_BYTES = 1 << 24
 LEFT_BYTES = 1 << 16
 """The most bytes of a batch's longer parts, which the CPU encodes alone; with more, it encodes their documents."""
 
+BY_WARPS_BYTES = 1 << 18
+"""The most bytes of a batch whose pieces are all merged by warps, and none by a thread."""
+
 LONG_WORKERS = 64
 """The most blocks that merge long pieces at the same time, if these may exceed a block's shared memory."""
 
 _CONSTANTS = constants("encode.cu")
 _WARPS, _NEAR = (constants("merge.cu")[name] for name in ("kWarps", "kNear"))
+_SPAN, _SMALL_SPAN = constants("cut.cu")["kSpan"], 8  # the bytes of text that a thread cuts, of a small batch
+_SMALL_WORDS = 32  # the words of a tile of encode_pieces, of a small batch
 _BYTES_OF_MERGING_BLOCK = 2048  # of text: it has some dozens of short pieces to be merged, in Chinese some hundreds
 
 REASONS = {
@@ -177,7 +182,9 @@ class PieceBatch(Batch):
 
     def __init__(self, device: Device, text: Any, offsets: Any, max_bytes: int, bit_maps: int) -> None:
         n = int(text.size) - SLACK
-        longer = _CONSTANTS["kShortBytes"], _CONSTANTS["kMediumBytes"], MERGED_LEAST
+        self._is_small = is_small(n)
+        self._by_thread = 1 if n <= BY_WARPS_BYTES else _CONSTANTS["kTinyBytes" if self._is_small else "kShortBytes"]
+        longer = self._by_thread, _CONSTANTS["kMediumBytes"], MERGED_LEAST
         scratch = [
             n // 2 + 1,
             n // (_CONSTANTS["kSmallBytes"] + 1) + 1,
@@ -230,9 +237,10 @@ class PieceBatch(Batch):
         begins, self.begins = self.begins, self.bit_map()
         if joins is not NULL:
             self.cuts = self.bit_map()
+        of_tile = THREADS * (_SMALL_SPAN if self._is_small else _SPAN)
         self.launch(
             "cut_pieces",
-            self.n_tiles,
+            -(-int(self.n) // of_tile),
             stage,
             self.text,
             self.n,
@@ -240,6 +248,7 @@ class PieceBatch(Batch):
             self.n_documents,
             begins,
             self.taken,
+            np.uint32(of_tile),
             self.max_bytes,
             self.begins,
             joins,
@@ -257,9 +266,10 @@ class PieceBatch(Batch):
 
         """
         self.lones = bpe, self.bit_map()
+        words = _SMALL_WORDS if self._is_small else THREADS
         self.launch(
             "encode_pieces",
-            self.n_tiles,
+            -(-self.n_words // words),
             bpe,
             self.text,
             self.n,
@@ -268,6 +278,8 @@ class PieceBatch(Batch):
             self.begins,
             self.cuts,
             self.taken,
+            np.uint32(words),
+            np.uint32(self._by_thread),
             np.uint32(max_bytes),
             self.ids,
             self.tokens,
@@ -290,8 +302,11 @@ class PieceBatch(Batch):
             far: Scratch memory on the device for these, if `max_bytes` exceeds their shared memory.
 
         """
-        in_turn = min(2 * workers, -(-int(self.n) // _BYTES_OF_MERGING_BLOCK))
-        self.launch("merge_short_pieces", in_turn, bpe, self.text, *self._short, self.counters, self.ids, self.tokens)
+        if self._by_thread > 1:
+            blocks = min(2 * workers, -(-int(self.n) // _BYTES_OF_MERGING_BLOCK))
+            self.launch(
+                "merge_short_pieces", blocks, bpe, self.text, *self._short, self.counters, self.ids, self.tokens
+            )
         medium, long_pieces = (pieces.size // 2 for pieces in self._longer)  # at most
         for_long = min(long_workers, long_pieces)
         for_medium = min(workers, -(-medium // _WARPS))

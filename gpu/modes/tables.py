@@ -133,11 +133,13 @@ def bpe_fields(tables: _core.DeviceTables) -> Mapping[str, NDArray[Any] | int]:
 
 def _lone_begins(lone: NDArray[np.uint64]) -> NDArray[np.uint8]:
     """Return for each of an array of `LoneIds` the bytes at which its tokens begin, as bits; and `kOtherWhole`."""
-    count, length = (lone >> np.uint64(3 * _LONE_BITS) & np.uint64(3), lone >> np.uint64(2 * _LONE_BITS) & np.uint64(3))
-    begins = np.array([0, 1, 0, 7], np.uint8)[count]
-    begins[count == 2] = 1 | np.array([0, 2, 4, 0], np.uint8)[length[count == 2]]
-    is_other = lone >> np.uint64(constants("encode.cu")["kOtherWholeBit"]) & np.uint64(1)
-    return begins | (is_other * constants("encode.cu")["kOtherWhole"]).astype(np.uint8)
+    count, length, other = (
+        lone >> np.uint64(shift) & np.uint64(3)
+        for shift in (3 * _LONE_BITS, 2 * _LONE_BITS, constants("encode.cu")["kOtherWholeBit"])
+    )
+    of_two = np.array([1, 3, 5, 1], np.uint8)[length]  # the length of the first
+    begins = np.where(count == 2, of_two, np.array([0, 1, 0, 7], np.uint8)[count])
+    return np.where(other, begins | np.uint8(constants("encode.cu")["kOtherWhole"]), begins)
 
 
 class ExactTables(ModelTables):
@@ -168,7 +170,9 @@ class ExactTables(ModelTables):
         ranks = _core.nfc_ranks() if nfc else np.zeros(_CHARACTERS, np.uint8)
         is_inert = (ranks == 0) | (ranks == _CUT["kComposed"])
         not_inert = np.where(is_inert, 0, _CUT["kNotInert"]).astype(np.uint32)
-        marked = [not_inert] + [np.uint32(0)] * (len(stages.automata) - 1)  # the first checks whether NFC changes the text
+        marked = [not_inert] + [np.uint32(0)] * (
+            len(stages.automata) - 1
+        )  # the first checks whether NFC changes the text
         marked[-1] = marked[-1] | sides
         self.cuts = [self._cut(*stage, ranks) for stage in zip(stages.automata, marked, strict=True)]
 
@@ -184,8 +188,8 @@ class ExactTables(ModelTables):
         if not isinstance(model, _core.Bpe) or (found := _core.byte_cut_table(model)) is None:
             return NULL, sides
         left, right, joined, n_right, pairs, pairs_shift, followers = found
-        left, right = (classes.astype(np.intp) for classes in (left, right))
-        n_left = int(left.max()) + 1
+        lefts, rights = left.astype(np.intp), right.astype(np.intp)
+        n_left = int(lefts.max()) + 1
         bits = np.unpackbits(joined.view(np.uint8), count=n_left * n_right, bitorder="little").reshape(n_left, n_right)
         # A class becomes two, the second of ASCII characters; the last row and column are of those beyond `left`.
         known = np.ones((2 * n_left + 1, 2 * n_right + 1), np.bool_)
@@ -193,15 +197,18 @@ class ExactTables(ModelTables):
         known[1:-1:2, 1:-1:2] = True
         rows, row_of = _few_rows(known, _CUT["kMost"])
         columns, column_of = _few_rows(rows.T, _CUT["kMost"])
-        is_ascii = np.arange(left.size) < 0x80
+        is_ascii = np.arange(lefts.size) < 0x80
         sides[:] = row_of[-1] << _CUT["kRowShift"] | column_of[-1] << _CUT["kColumnShift"]
-        sides[: left.size] = (
-            row_of[2 * left + is_ascii] << _CUT["kRowShift"]
-            | column_of[2 * right + is_ascii] << _CUT["kColumnShift"]
+        sides[: lefts.size] = (
+            row_of[2 * lefts + is_ascii] << _CUT["kRowShift"]
+            | column_of[2 * rights + is_ascii] << _CUT["kColumnShift"]
             | followers.astype(np.uint32) << _CUT["kFollowersShift"]
         )
-        words = _rows_of_bits(columns.T)
-        values = {"joined": words.ravel(), "row_words": words.shape[1], "pairs": pairs, "pairs_shift": pairs_shift}
+        values: Mapping[str, NDArray[Any] | int] = {
+            "joined": _rows_of_bits(columns.T, _CUT["kMost"] // 32),
+            "pairs": pairs,
+            "pairs_shift": pairs_shift,
+        }
         return self._struct(fields("cut.cu", "JoinTables"), values), sides
 
     def _cut(self, automaton: Automaton, marks: NDArray[np.uint32] | np.uint32, ranks: NDArray[np.uint8]) -> Any:
@@ -219,7 +226,7 @@ class ExactTables(ModelTables):
                 "ranks": ranks,
                 "pairs": self._nfc_pairs,
                 "n_pairs": len(self._nfc_pairs),
-                "boundaries": _rows_of_bits(boundaries).ravel(),
+                "boundaries": _rows_of_bits(boundaries, 1),
                 "width": automaton.n_classes + 1,
                 "n_cells": automaton.transitions.size,
             },
@@ -280,8 +287,8 @@ def _few_rows(matrix: NDArray[np.bool_], most: int) -> tuple[NDArray[np.bool_], 
     return rows[:most], np.minimum(numbers.ravel(), most - 1).astype(np.uint32)
 
 
-def _rows_of_bits(matrix: NDArray[np.bool_]) -> NDArray[np.uint32]:
-    """Pack each row of a matrix of booleans into words: bit b of word w in row a is `matrix[a, 32 * w + b]`."""
-    missing = -matrix.shape[1] % 32
-    padded = np.pad(np.ascontiguousarray(matrix), ((0, 0), (0, missing)))
-    return np.packbits(padded, axis=1, bitorder="little").view(np.uint32)
+def _rows_of_bits(matrix: NDArray[np.bool_], words: int) -> NDArray[np.uint32]:
+    """Pack each row of a matrix of booleans into `words` words: bit b of word w in row a is `matrix[a, 32 * w + b]`."""
+    padded = np.zeros((len(matrix), 32 * words), np.bool_)
+    padded[:, : matrix.shape[1]] = matrix
+    return np.packbits(padded, bitorder="little").view(np.uint32)

@@ -15,6 +15,7 @@ from tokenweir.encode.errors import DeviceError
 from tokenweir.encode.tokenizer import core_of
 from tokenweir.gpu import CupyDevice, encoder
 from tokenweir.gpu.kernels import kernel_sources
+from tokenweir.gpu.modes import batch, exact
 
 
 def _devices():
@@ -31,9 +32,13 @@ DEVICES = _devices()
 
 @pytest.fixture(autouse=True)
 def _launched_one_by_one(monkeypatch):
-    """Small batches go to the device, kernel by kernel, unless a test wants it otherwise."""
+    """Small batches go to the device, kernel by kernel, unless a test wants it otherwise. Those above 8 KB count as large, and those
+    above 1 KB have pieces for threads.
+    """
     monkeypatch.setattr(encoder, "CPU_BYTES", 0)
     monkeypatch.setattr(encoder, "REPLAY", False)
+    monkeypatch.setattr(batch, "SMALL_BYTES", 1 << 13)
+    monkeypatch.setattr(exact, "BY_WARPS_BYTES", 1 << 10)
 
 
 @pytest.fixture(scope="session", params=[*DEVICES, *(() if "cuda" in DEVICES else ("cupy",))])

@@ -15,18 +15,17 @@ struct JoinTables {
   static constexpr uint32_t kRowShift = 8, kColumnShift = 16, kFollowersShift = 24;  // in an entry
   static constexpr uint32_t kMost = 256;                                             // rows, or columns
 
-  const uint32_t* joined;  // a bit for each column, by row; set where no cut is safe whatever the characters are
-  uint64_t row_words;
-  const uint64_t* pairs;  // a Bloom filter of the pairs of whole characters inside tokens
+  const uint32_t* joined;  // [row][kMost / 32]: a bit for each column, set where no cut is safe whatever the characters
+  const uint64_t* pairs;   // a Bloom filter of the pairs of whole characters inside tokens
   uint64_t pairs_shift;
 
   // Whether no token joins two adjacent characters, given their entries.
   __device__ bool may_cut(uint32_t left, uint32_t left_entry, uint32_t right, uint32_t right_entry) const {
     const uint32_t row = left_entry >> kRowShift & 0xFF, column = right_entry >> kColumnShift & 0xFF;
-    if (joined[row * static_cast<uint32_t>(row_words) + column / 32] >> column % 32 & 1) return false;
+    if (joined[row * (kMost / 32) + column / 32] >> column % 32 & 1) return false;
     if (!(left_entry >> kFollowersShift >> right % 8 & 1)) return true;
-    const uint64_t pair = ByteCutTable::hash(left, right) >> pairs_shift;
-    return !(pairs[pair / 64] >> pair % 64 & 1);
+    const uint64_t pair = ByteCutTable::hash(left, right), bits = ByteCutTable::bits(pair, pairs_shift);
+    return (pairs[pair >> pairs_shift] & bits) != bits;
   }
 };
 

@@ -13,6 +13,7 @@ from small_tokenizers import SPELLS, random_merges, small, spell
 from tokenweir.encode.spec import PreTokenizerSequence, Split
 from tokenweir.encode.spec.values import Pattern
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.gpu.modes import batch
 from tokenweir.gpu.modes.exact import PieceBatch
 from tokenweir.gpu.shared import constants
 from tokenweir.verify.adversarial import strings
@@ -39,9 +40,10 @@ def queued(monkeypatch):
     return batches
 
 
-def test_any_merges(mode_of, queued):
+def test_any_merges(mode_of, queued, monkeypatch):
     letters = "a日本é語 "
     for seed in range(share(12)):
+        monkeypatch.setattr(batch, "SMALL_BYTES", (0, 1 << 20)[seed % 2])
         pick = random.Random(seed)
         merges = random_merges(pick, sorted(set(letters.encode())), 40)
         tok = small(merges, LINES, ignore_merges=seed % 2 == 1)
