@@ -14,7 +14,7 @@ from tokenweir.encode.pattern import compile_pattern
 from tokenweir.encode.pattern.minimize import boundary_pairs
 from tokenweir.encode.reference import find_pieces
 from tokenweir.encode.tokenizer import Tokenizer, core_of
-from tokenweir.gpu.modes.tables import ExactTables
+from tokenweir.gpu.modes.tables import ExactTables, _few_rows
 
 NONE = 0xFFFFFFFF
 EMPTY = 2**64 - 1
@@ -145,3 +145,13 @@ def test_sizes_of_real_vocabularies(device, data, name):
     assert n_pairs / tables.pairs.size <= 0.5
     assert (tables.merged_ids.size == 0) == (name != "llama-3.1/tokenizer.json")
     assert len(ExactTables(tok, device).cuts) == 1
+
+
+def test_rows_beyond_the_most_share_a_number():
+    matrix = np.eye(6, dtype=np.bool_)[:, [3, 1, 4, 0, 5, 2, 3]]
+    rows, numbers = _few_rows(matrix, 6)
+    assert np.array_equal(rows[numbers], matrix)
+    rows, numbers = _few_rows(matrix, 4)
+    assert len(rows) == 4
+    assert (rows[numbers] >= matrix).all()
+    assert np.array_equal(rows[numbers[numbers < 3]], matrix[numbers < 3])
