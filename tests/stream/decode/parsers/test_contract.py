@@ -47,8 +47,11 @@ WORDS = [
 
 def read(text, tools):
     """Read one call in JSON, as a registered function."""
-    call = json.loads(text)
-    yield call["name"], call["arguments"]
+    match json.loads(text):
+        case {"name": str(name), "arguments": arguments}:
+            yield name, arguments
+        case _:
+            raise ValueError("not a call")
 
 
 @pytest.fixture(scope="module", autouse=True)
