@@ -1,4 +1,7 @@
-"""Tables of cases that stand in the `cases.toml` beside a test file."""
+"""Tables of cases that stand in the `cases.toml` beside a test file.
+
+TOML has no null: the text `<null>` stands for None.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,15 @@ from typing import Any
 
 @cache
 def _read(path: Path) -> dict[str, Any]:
-    return tomllib.loads(path.read_text(encoding="utf-8"))
+    return {name: _with_none(table) for name, table in tomllib.loads(path.read_text(encoding="utf-8")).items()}
+
+
+def _with_none(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _with_none(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_with_none(each) for each in value]
+    return None if value == "<null>" else value
 
 
 def cases(test_file: str) -> dict[str, Any]:

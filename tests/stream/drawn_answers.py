@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tokenweir.encode.spec import AddedToken
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.options import SCOPES
-from tokenweir.stream.events.deltas import TextDelta
+from tokenweir.stream.events.deltas import Channel, ReasoningDelta, TextDelta, ToolCallDelta
 from tokenweir.stream.events.merge import merge
 from tokenweir.templates.styles.reasoning import HARMONY, INKLING, MESSAGES, MUSE, STYLES
 from tokenweir.templates.styles.tools import TOOL_STYLES
@@ -158,3 +158,21 @@ def run(decoder, chunks):
 def text_of(deltas, kind=TextDelta):
     """Return the joined text of the deltas of a kind."""
     return "".join(delta.text for delta in deltas if isinstance(delta, kind))
+
+
+def as_deltas(chunks):
+    """Return what `ChatDecoder` makes of chunks: merged deltas, and the ids that are left."""
+    deltas, carry = [], []
+    for chunk in chunks:
+        carry = [*carry, *chunk.ids]
+        if chunk.channel is Channel.TOOL_CALL and (chunk.text or chunk.name or chunk.complete or chunk.malformed):
+            says = {"call": chunk.call, "complete": chunk.complete, "malformed": chunk.malformed}
+            deltas.append(ToolCallDelta(chunk.name, chunk.text, carry, **says))
+        elif chunk.text and chunk.channel is Channel.ANSWER:
+            deltas.append(TextDelta(chunk.text, carry, malformed=chunk.malformed))
+        elif chunk.text:
+            deltas.append(ReasoningDelta(chunk.text, carry))
+        else:
+            continue
+        carry = []
+    return merge(deltas), carry

@@ -5,6 +5,7 @@ from hashlib import sha256
 from threading import get_ident
 
 import pytest
+from case_tables import cases
 from pictures import TEMPLATE, Sighted, data_url, image, png, sound, text, user, wav
 from serving import TOK, Script
 
@@ -23,6 +24,8 @@ from tokenweir.stream.chat.media import (
 from tokenweir.stream.chat.plan import AnswerRequest, plan_answer
 from tokenweir.stream.prompts.cache.prompt_cache import PromptCache
 from tokenweir.templates.chat_template import ChatTemplate
+
+CASES = cases(__file__)
 
 BLIND = ChatTemplate("{% for m in messages %}{{ m.content }}{% endfor %}")
 SOUNDS_LAST = ChatTemplate(
@@ -68,18 +71,7 @@ def test_media_stand_in_the_order_of_their_placeholders():
     assert [placed.text[start:end].strip() for start, end in placed.places] == ["<image>", "<audio>"]
 
 
-REFUSED = {
-    "an address": ({"url": "https://example.com/a.png"}, "'https://example.com/a.png' is no data URL"),
-    "a file": ({"url": "file:///etc/passwd"}, "addresses are not fetched"),
-    "no base64": ({"url": "data:image/png;base64,!!!!"}, "is not base64"),
-    "not ASCII": ({"url": "data:image/png;base64,ÄÄÄÄ"}, "is not base64"),
-    "no image": (
-        {"url": data_url(b"<svg/>", "image/svg+xml")},
-        "image/svg+xml of 6 bytes is no PNG, JPEG, WebP or GIF",
-    ),
-    "too many pixels": ({"url": data_url(png(6000, 6000))}, "the image has 6000 x 6000 pixels; 33554432 are allowed"),
-    "no text": ({"url": 5}, "image_url.url must be a data URL, not int"),
-}
+REFUSED = CASES["refused"]
 
 
 @pytest.mark.parametrize(("address", "said"), REFUSED.values(), ids=REFUSED)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from case_tables import cases
 from msgspec.structs import replace
 
 from tokenweir.encode.errors import ContextLengthError, TemplateError
@@ -14,6 +15,8 @@ from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.templates.chat_template import ChatTemplate
 from tokenweir.templates.styles.reasoning import style_of
+
+CASES = cases(__file__)
 
 PLAIN = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
 THINKING = (
@@ -208,26 +211,7 @@ def test_short_prompts_are_rendered_without_a_thread(request_, short):
     assert planned(**request_).is_short is short
 
 
-@pytest.mark.parametrize(
-    "max_tokens, context_size, most, fitted",
-    [
-        (None, None, None, None),
-        (None, None, 50, 50),
-        (9, None, 5, 9),
-        (None, 100, None, 90),
-        (None, 100, 50, 50),
-        (None, 100, 95, 90),
-        (90, 100, 50, 90),
-        (
-            91,
-            100,
-            None,
-            "the prompt has 10 tokens and max_tokens is 91: 101 together, and the model's context holds 100",
-        ),
-        (1, 10, None, "the prompt has 10 tokens, and the model's context holds 10 at most"),
-        (None, 5, 7, "the prompt has 10 tokens, and the model's context holds 5 at most"),
-    ],
-)
+@pytest.mark.parametrize("max_tokens, context_size, most, fitted", CASES["the_answers_length_fits_the_context"])
 def test_the_answers_length_fits_the_context(max_tokens, context_size, most, fitted):
     plan = planned(sampling=Sampling(max_tokens=max_tokens))
     if not isinstance(fitted, str):

@@ -2,13 +2,12 @@ from __future__ import annotations
 
 import re
 from contextlib import aclosing
-from itertools import pairwise
 
 import anyio
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from case_tables import cases
+from drawn_answers import as_deltas
 
 from tokenweir.encode.errors import EngineError, TokenIdError
 from tokenweir.encode.spec import AddedToken
@@ -22,33 +21,16 @@ from tokenweir.stream.chat.stages import (
     until_eos,
 )
 from tokenweir.stream.decode.chunk import Chunk
-from tokenweir.stream.decode.parsers.detection import as_spelled
 from tokenweir.stream.decode.stops import StopStrings
 from tokenweir.stream.events.deltas import Channel, Finish, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta
 from tokenweir.stream.events.merge import merge
 from tokenweir.stream.events.step import EngineStep
-from tokenweir.templates.styles.reasoning import style_of
+
+CASES = cases(__file__)
 
 pytestmark = pytest.mark.anyio
 
 ANSWER, REASONING, TOOL_CALL = Channel
-WORDS = [
-    "[THINK]",
-    "[/THINK]",
-    "[",
-    "\n",
-    "Hello",
-    " world",
-    "é",
-    "👩",
-    "日本",
-    "User",
-    ":",
-    "boxes",
-    "K]",
-    "<skip>",
-    "<eos>",
-]
 
 
 class Source:
@@ -74,111 +56,6 @@ class Source:
 
 async def collect(stage):
     return [item async for item in stage]
-
-
-def as_deltas(chunks):
-    """Return what `ChatDecoder` makes of chunks: merged deltas, and the ids that are left."""
-    deltas, carry = [], []
-    for chunk in chunks:
-        carry += chunk.ids
-        if chunk.channel is TOOL_CALL and (chunk.text or chunk.name or chunk.complete or chunk.malformed):
-            says = {"call": chunk.call, "complete": chunk.complete, "malformed": chunk.malformed}
-            deltas.append(ToolCallDelta(chunk.name, chunk.text, carry, **says))
-        elif chunk.text and chunk.channel is ANSWER:
-            deltas.append(TextDelta(chunk.text, carry, malformed=chunk.malformed))
-        elif chunk.text:
-            deltas.append(ReasoningDelta(chunk.text, carry))
-        else:
-            continue
-        carry = []
-    return merge(deltas), carry
-
-
-@given(
-    st.lists(st.sampled_from(WORDS), max_size=14),
-    st.lists(st.integers(0, 60), max_size=5),
-    st.lists(st.sampled_from(["oxesU", "\n\n", "[", "User:", "日", "\nH"]), max_size=3),
-    st.sampled_from(["answer", "reasoning", "all"]),
-    st.booleans(),
-    st.booleans(),
-)
-def test_composed_stages_give_what_the_fused_one_gives(mistral_tok, words, cuts, stops, scope, strip, inside):
-    tok = mistral_tok
-    scope = "answer" if strip else scope  # thinking that is stripped before the stops cannot trigger one
-    ids = [token_id for word in words for token_id in (tok.encode(word) if len(word) > 3 else list(word.encode()))]
-    spelled = as_spelled(tok, style_of("mistral"))  # as the decoder finds it
-    prompt = tok.encode("<skip>[THINK]" if inside else "<skip>")
-    places = sorted({0, len(ids), *(cut % (len(ids) + 1) for cut in cuts)})
-    chunks = [ids[a:b] for a, b in pairwise(places)]
-
-    async def composed():
-        text = detokenize(until_eos(Source(chunks), tok.eos_ids), tok, prompt_ids=prompt, reasoning="mistral")
-        split = (strip_reasoning if strip else split_reasoning)(text, spelled, inside=inside)
-        return as_deltas(await collect(stop_at(split, stops, stop_scope=scope)))
-
-    async def fused():
-        options = {"stop": stops, "stop_scope": scope, "reasoning": "strip" if strip else "auto", "prompt_ids": prompt}
-        *deltas, finish = await collect(decode_chat(Source(chunks), tok, **options))
-        return merge(deltas), finish.token_ids
-
-    deltas, rest = anyio.run(composed)
-    fused_deltas, fused_rest = anyio.run(fused)
-    assert deltas == fused_deltas
-    # A stop that shows only with the next character, because it was held as the beginning of a tag, ends the composed
-    # stages before the ids of that character reach the last of them.
-    assert rest == fused_rest[: len(rest)]
-
-
-CALLS = [
-    "[TOOL_CALLS]",
-    "[TOOL_CALLS]",
-    "f{",
-    '"é": 1}',
-    '[{"name": "f", "arguments": {',
-    '}, "name": ',
-    "}, {",
-    "}]",
-    "\n",
-    "so [",
-    "[THINK]",
-    "[/THINK]",
-    "<eos>",
-]
-
-
-@given(
-    st.lists(st.sampled_from(CALLS), max_size=10),
-    st.lists(st.integers(0, 60), max_size=5),
-    st.lists(st.sampled_from(["}", "\n\n", "[", "so", '"']), max_size=2),
-    st.booleans(),
-)
-def test_composed_stages_find_the_calls_that_the_fused_one_finds(make_tok, words, cuts, stops, together):
-    if not together:
-        words = [word for word in words if "THINK" not in word]  # which would break calls
-    tok = make_tok(*(AddedToken(text, special=True) for text in ("[THINK]", "[/THINK]", "[TOOL_CALLS]")))
-    spelled = as_spelled(tok, style_of("mistral"))
-    ids = [token_id for word in words for token_id in tok.encode(word)]
-    places = sorted({0, len(ids), *(cut % (len(ids) + 1) for cut in cuts)})
-    chunks = [ids[a:b] for a, b in pairwise(places)]
-
-    async def composed():
-        ended = until_eos(Source(chunks), tok.eos_ids)
-        text = detokenize(ended, tok, prompt_ids=[tok.token_to_id("<skip>")], reasoning="mistral", tool_style="mistral")
-        if together:
-            split = split_reasoning(text, spelled, tool_style="mistral")
-        else:
-            split = split_tool_calls(split_reasoning(text, spelled), "mistral")
-        return as_deltas(await collect(stop_at(split, stops)))
-
-    async def fused():
-        options = {"stop": stops, "tool_style": "auto", "prompt_ids": [tok.token_to_id("<skip>")]}
-        *deltas, finish = await collect(decode_chat(Source(chunks), tok, **options))
-        return merge(deltas), finish.token_ids
-
-    deltas, rest = anyio.run(composed)
-    fused_deltas, fused_rest = anyio.run(fused)
-    assert deltas == fused_deltas
-    assert rest == fused_rest[: len(rest)]
 
 
 async def test_calls_travel_as_chunks(tok):
@@ -485,15 +362,7 @@ async def test_thinking_that_is_spent_is_reported_before_the_deltas_of_that_id(m
 
 
 @pytest.mark.parametrize(
-    ("options", "items", "reason", "completion", "thinking"),
-    [
-        ({}, ["<think>ab</think>cd<eos>ef"], "stop", 7, 4),
-        ({"stop": ["d"]}, ["<think>ab</think>", "cdef"], "stop", 6, 4),
-        ({"stop": ["b"], "stop_scope": "reasoning"}, ["<think>abc"], "stop", 3, 3),
-        ({"max_tokens": 3}, ["<think>abc"], "length", 3, 3),
-        ({}, ["<think>ab"], "stop", 3, 3),
-        ({}, ["<think>ab"], "error", 3, 3),
-    ],
+    ("options", "items", "reason", "completion", "thinking"), CASES["usage_counts_what_was_consumed"]
 )
 async def test_usage_counts_what_was_consumed(make_tok, options, items, reason, completion, thinking):
     tok = make_tok(AddedToken("<think>"), AddedToken("</think>"))

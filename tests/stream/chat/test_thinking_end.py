@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from case_tables import cases
 
 from tokenweir.encode.spec import AddedToken
 from tokenweir.encode.tokenizer import Tokenizer
@@ -11,6 +12,8 @@ from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.events.deltas import ReasoningDelta, TextDelta
 from tokenweir.templates.chat_template import ChatTemplate
 from tokenweir.templates.styles.reasoning import STYLES
+
+CASES = cases(__file__)
 
 ASKED = [{"role": "user", "content": "q"}]
 PLAIN = ChatTemplate("{% for m in messages %}{{ m.content }}{% endfor %}")
@@ -21,21 +24,7 @@ def opening(tok, template, prompt, style=None):
     return tok.decode(ids, skip_special_tokens=False)
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("templates-more/GLM-4.7-Flash", "</think>"),
-        ("templates-more/MiniMax-M2", "</think>\n\n"),
-        ("templates-more/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", "</think>\n"),
-        ("templates-more/StepFun3.5-Flash", "</think>\n"),
-        ("templates-more/Apriel-1.6-15b-Thinker-fixed", "[BEGIN FINAL RESPONSE]\n"),
-        ("templates/deepseek-ai-DeepSeek-R1-Distill-Llama-8B", "</think>\n\n"),
-        ("templates/Qwen-Qwen3-0.6B", ""),
-        ("templates/openai-gpt-oss-120b", "<|channel|>final<|message|>"),
-        ("fidelity-4/templates/trl_muse_glimmer_training", " to=user<|message|>"),
-        ("fidelity-4/templates/trl_qwen3_6", "</think>\n\n"),
-    ],
-)
+@pytest.mark.parametrize(("name", "expected"), CASES["prompts_of_real_templates"])
 def test_prompts_of_real_templates(data, name, expected):
     template = ChatTemplate.from_file(data(f"{name}.jinja"))
     marks = dict.fromkeys(mark for name in ("harmony", "muse", "think") for mark in STYLES[name].tokens)
@@ -72,18 +61,7 @@ def test_white_space_is_not_repeated(make_tok):
     assert ids_to_answer(tok, template, tok.encode("<think>\nhm\n</think>\n\n")) == []
 
 
-@pytest.mark.parametrize(
-    ("prompt", "expected"),
-    [
-        ("<|start|>assistant", "<|channel|>final<|message|>"),
-        ("<|start|>assistant<|channel|>final<|message|>", ""),
-        ("<|start|>assistant<|channel|>final<|message|>Hello", ""),
-        (
-            "<|start|>assistant<|channel|>analysis<|message|>",
-            "<|end|><|start|>assistant<|channel|>final<|message|>",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("prompt", "expected"), CASES["a_message_is_begun_where_a_header_is_open"])
 def test_a_message_is_begun_where_a_header_is_open(make_tok, prompt, expected):
     tok = make_tok(*(AddedToken(mark, special=True) for mark in STYLES["harmony"].tokens), AddedToken("<|end|>"))
     template = ChatTemplate("{{ messages }}<|channel|>analysis<|message|><|end|><|start|>assistant")

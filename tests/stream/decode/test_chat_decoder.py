@@ -7,18 +7,15 @@ from itertools import chain
 
 import numpy as np
 import pytest
-from drawn_answers import SlowPath, cut, run, text_of
+from case_tables import cases
+from drawn_answers import SlowPath, run, text_of
 from hypothesis import given
 from hypothesis import strategies as st
-from splitting import without_blank_blocks
 
 from tokenweir.encode.errors import TokenIdError
 from tokenweir.stream.chat.stages import detokenize
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
-from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
-from tokenweir.stream.decode.stops import StopStrings
 from tokenweir.stream.events.deltas import (
-    Channel,
     Finish,
     FinishReason,
     ReasoningDelta,
@@ -28,24 +25,9 @@ from tokenweir.stream.events.deltas import (
 )
 from tokenweir.stream.events.merge import merge
 
-TEXTS = [
-    "<think>",
-    "</think>",
-    "<",
-    "\n",
-    "\n\n",
-    " ",
-    "Hello",
-    " world",
-    "é",
-    "👩‍👩",
-    "日本",
-    "User",
-    ":",
-    "boxes",
-    "ox",
-    "k>",
-]
+CASES = cases(__file__)
+
+TEXTS = CASES["texts"]
 OPTIONS = st.fixed_dictionaries(
     {},
     optional={
@@ -77,53 +59,6 @@ def consumed(deltas):
     return [token_id for delta in deltas for token_id in delta.token_ids]
 
 
-@given(
-    st.data(), OPTIONS, st.lists(st.integers(0, 60), max_size=10), st.sampled_from(["tok", "think_tok", "mistral_tok"])
-)
-def test_every_cutting_gives_the_same_and_every_id_travels_once(request, data, options, cuts, name):
-    tok = request.getfixturevalue(name)
-    ids = data.draw(some_ids(tok))
-    decoder = ChatDecoder(tok, **options)
-    one_by_one = run(decoder, [[token_id] for token_id in ids])
-    ignored = decoder.ignored
-    assert consumed(one_by_one) == ids[: len(ids) - ignored]
-    assert one_by_one[-1].usage.completion_tokens == len(ids) - ignored
-    assert [type(delta) for delta in one_by_one].count(Finish) == 1
-    for chunks in ([ids], cut(ids, cuts)):
-        decoder.reset(options.get("prompt_ids", ()))
-        assert run(decoder, chunks) == one_by_one
-        assert decoder.ignored == ignored
-
-
-@given(st.data(), st.sampled_from(["tok", "think_tok", "mistral_tok"]))
-def test_without_thinking_and_stops_the_deltas_are_the_whole_decode(request, data, name):
-    tok = request.getfixturevalue(name)
-    ids = data.draw(some_ids(tok))
-    deltas = run(ChatDecoder(tok, reasoning=None, ignore_eos=True), [[token_id] for token_id in ids])
-    assert text_of(deltas) == tok.decode(ids)
-
-
-@given(st.data(), st.lists(st.sampled_from(["\n\n", "ox", "User:", "<", "\n\nU", "日"]), max_size=3), st.booleans())
-def test_the_deltas_are_the_whole_decode_split_and_cut(think_tok, data, stop, include):
-    ids = data.draw(some_ids(think_tok))
-    decoder = ChatDecoder(think_tok, stop=stop, include_stop=include, ignore_eos=True)
-    deltas = run(decoder, [[token_id] for token_id in ids])
-
-    parser, stops = ReasoningParser("think"), StopStrings(stop, include=include)
-    answer = thinking = ""
-    pieces = without_blank_blocks(parser.feed(think_tok.decode(ids)) + parser.finish())
-    for place, piece in enumerate(pieces):
-        if piece.channel is Channel.ANSWER and stops.matched is None:
-            answer += stops.step(piece.text).text
-            if place + 1 == len(pieces) or pieces[place + 1].channel is not Channel.ANSWER:
-                answer += stops.flush()
-        elif piece.channel is Channel.REASONING and stops.matched is None:
-            thinking += piece.text
-    assert text_of(deltas) == answer
-    assert text_of(deltas, ReasoningDelta) == thinking
-    assert deltas[-1].stop_reason == stops.matched
-
-
 @given(st.lists(st.sampled_from(TEXTS + ["ab", "x"])), st.data())
 def test_an_id_is_in_the_delta_with_its_last_byte(tok, words, data):
     ids, ends = [], []
@@ -140,18 +75,6 @@ def test_an_id_is_in_the_delta_with_its_last_byte(tok, words, data):
             expected = [token_id for token_id, end in zip(ids[place:], ends[place:], strict=True) if end <= sent]
             assert delta.token_ids == expected
             place += len(expected)
-
-
-@given(
-    st.data(), OPTIONS, st.lists(st.integers(0, 60), max_size=10), st.sampled_from(["tok", "think_tok", "mistral_tok"])
-)
-def test_skimmed_ids_give_what_they_give_the_long_way(request, data, options, cuts, name):
-    tok = request.getfixturevalue(name)
-    options["tool_style"] = data.draw(st.sampled_from([None, "hermes"]))
-    ids = data.draw(some_ids(tok))
-    decoder, plain = ChatDecoder(tok, **options), SlowPath(tok, **options)
-    assert run(decoder, cut(ids, cuts)) == run(plain, [ids])
-    assert decoder.ignored == plain.ignored
 
 
 def test_the_answer_after_tags_with_nothing_between_is_no_thinking(think_tok):

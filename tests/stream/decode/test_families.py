@@ -6,8 +6,8 @@ from functools import cache
 from itertools import chain, pairwise
 
 import pytest
+from case_tables import cases
 from drawn_answers import run, text_of
-from full_run import FULL
 from hypothesis import given
 from hypothesis import strategies as st
 from real_tokenizers import real_tokenizer
@@ -35,29 +35,10 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.events.deltas import Finish, FinishReason, ReasoningDelta, TextDelta
 
+CASES = cases(__file__)
+
 BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
-PIECES = [
-    "▁",
-    "▁a",
-    "▁b",
-    "a",
-    "b",
-    "▁▁",
-    ".",
-    "▁don",
-    "'",
-    "t",
-    "n",
-    "▁<",
-    "<",
-    "think",
-    ">",
-    "</",
-    "é",
-    "語",
-    "\n",
-    "!",
-]
+PIECES = CASES["pieces"]
 SPECIAL = (AddedToken("<s>", special=True), AddedToken("</s>", special=True), AddedToken("<end>", special=True))
 
 
@@ -112,11 +93,7 @@ def family(name):
 
 MADE = {"gemma": gemma, "llama": llama, "t5": t5, "bert": bert}
 FAMILIES = (*MADE, "sentencepiece bpe", "sentencepiece unigram")
-REAL = (
-    *("llama-2/tokenizer.json", "llama-2/tokenizer.model", "gemma"),
-    *("t5-small", "bert-base-uncased", "gguf/ggml-vocab-phi-3.gguf", "mistral-common/tekken_240911.json"),
-    *(("phi-3-mini", "mistral-7b-v0.3/tokenizer.json") if FULL else ()),  # which are as Llama 2's
-)
+REAL = CASES["real"]
 TEXTS = [" a", "a", "don't.", "<think>", "</think>", "\n", "語", "👩", "é", "\ufffd", "  ", " b!", "<end>", "</s>"]
 
 
@@ -247,51 +224,6 @@ def test_flushing_does_not_make_a_beginning():
         first = stream.feed(tok.encode("b", add_special_tokens=False)) + stream.flush()
         assert first == "b"
         assert (stream.feed(space_a) + stream.flush()).endswith(" a"), name
-
-
-def test_lesson_2_a_run_of_bytes_between_tokens_raises_nothing_and_stays():  # vllm#17448, #19449
-    for name in ("gemma", "llama", "sentencepiece bpe", "sentencepiece unigram"):
-        tok = family(name)
-        newline, cut = tok.token_to_id("<0x0A>"), tok.token_to_id("<0xE4>")
-        ids = [newline, cut, *tok.encode("a", add_special_tokens=False)]
-        decoder, text = ChatDecoder(tok), ""
-        for token_id in ids:
-            text += text_of(decoder.feed([token_id]))
-            assert "\n\ufffd a".startswith(text) or "\n\ufffda".startswith(text)
-        assert text + text_of(decoder.finish()) == tok.decode(ids)
-        exact = ChatDecoder(tok, byte_fallback="huggingface")
-        assert text_of(run(exact, [ids])).startswith("\ufffd\ufffd")
-
-
-def test_lesson_6_a_long_run_of_bytes_ends_the_prompt():  # vllm PR#51281
-    tok = family("gemma")
-    run_of_bytes = [tok.token_to_id(BYTES[byte]) for byte in "語".encode() * 13]
-    for mode in ("eager", "huggingface"):
-        decoder = ChatDecoder(tok, prompt_ids=run_of_bytes[:-1], byte_fallback=mode)
-        assert text_of(run(decoder, [run_of_bytes[-1:]])) == "語"
-
-
-def test_lesson_7_text_is_only_added_to():  # sglang#31598
-    tok = family("gemma")
-    ids = [*tok.encode("a "), *(tok.token_to_id(BYTES[byte]) for byte in "世世".encode()), *tok.encode("ab")]
-    decoder, text = ChatDecoder(tok), ""
-    for token_id in ids:
-        text += text_of(decoder.feed([token_id]))
-        assert "a 世世ab".startswith(text)
-    assert text == "a 世世ab"
-
-
-def test_lesson_15_words_keep_their_spaces():  # litgpt PR#2326
-    for name in ("llama", "t5", "sentencepiece bpe", "sentencepiece unigram"):
-        tok = family(name)
-        ids = tok.encode("a b a a b", add_special_tokens=False)
-        assert text_of(run(ChatDecoder(tok), [[i] for i in ids])) == tok.decode(ids) == "a b a a b"
-
-
-def test_lesson_16_spaces_behind_a_line_end_stay():  # transformers
-    tok = family("llama")
-    ids = [*tok.encode("a"), tok.token_to_id("\n"), tok.token_to_id("▁"), tok.token_to_id("▁a")]
-    assert text_of(run(ChatDecoder(tok), [[i] for i in ids])) == "a\n  a"
 
 
 def test_a_stop_is_found_in_a_run_of_bytes():

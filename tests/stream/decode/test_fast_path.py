@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from case_tables import cases
 
 from tokenweir.encode import _core
 from tokenweir.encode._core import SkippableText
@@ -8,6 +9,8 @@ from tokenweir.encode.tokenizer import core_of
 from tokenweir.stream.decode.fast_path import FastPath
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
 from tokenweir.stream.decode.parsers.tools import ToolParser
+
+CASES = cases(__file__)
 
 
 def detokenizer(tok, splits=True):
@@ -181,18 +184,7 @@ def test_where_only_white_space_passes_it_is_that_of_json(detok, text):
     assert given(detok, text[:1]) is not None
 
 
-@pytest.mark.parametrize(
-    ("before", "bare", "counts"),
-    [
-        ("", True, True),
-        ("", False, False),
-        (" \t", True, True),
-        ("a", True, False),
-        ("a\n", False, True),
-        ("a\nb\n \r", False, True),
-        ("a\nb ", True, False),
-    ],
-)
+@pytest.mark.parametrize(("before", "bare", "counts"), CASES["a_tag_that_must_be_first_on_its_line"])
 def test_a_tag_that_must_be_first_on_its_line(detok, before, bare, counts):
     detok.allow_skip(SkippableText("[", line_tags=["[x]"], bare=bare))
     for char in before:

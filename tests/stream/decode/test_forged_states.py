@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import msgspec
 import pytest
+from case_tables import cases
 from forged_states import Forger, honest_states, try_forged
 from full_run import share
 from msgspec.structs import replace
@@ -23,6 +24,8 @@ from tokenweir.stream.decode.parsers.text_search import MAX_HEADER, first_of
 from tokenweir.stream.decode.saved_state import DIGEST, MAGIC, read_state, write_state
 from tokenweir.templates.styles.reasoning import STYLES
 from tokenweir.templates.styles.tools import TOOL_STYLES
+
+CASES = cases(__file__)
 
 LONG = 300_000
 MOST_CALLS = 20_000
@@ -64,14 +67,7 @@ def changed(tok, state, **options):
     return write_state(state(read_state(saved, belongs)), belongs)
 
 
-STYLE_PAIRS = [
-    ("think", None),
-    (None, "hermes"),
-    ("think", "hermes"),
-    ("harmony", "harmony"),
-    ("muse", "muse"),
-    ("inkling", "inkling"),
-]
+STYLE_PAIRS = CASES["style_pairs"]
 FIELDS = {
     "think": lambda text: ["answer", text, "", "", True, True, False, False],
     "hermes": lambda text: [[False, text, -1], None],

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import anyio
 from common_prefix import common_length
-from drawn_answers import CUTS, SlowPath, answers, cut, is_stripped, run, style_in
+from drawn_answers import CUTS, SlowPath, answers, as_deltas, cut, is_stripped, run, style_in
 from full_run import EXAMPLES
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -248,24 +248,6 @@ def test_the_stages_composed_give_what_the_fused_one_gives(make_tok, data, place
     # A stop that shows only with the next character, because it was held as the beginning of a tag, ends the composed
     # stages before the ids of that character reach the last of them.
     assert rest == fused_rest[: len(rest)]
-
-
-def as_deltas(chunks):
-    """Return what `ChatDecoder` makes of chunks: merged deltas, and the ids that are left."""
-    deltas, carry = [], []
-    for chunk in chunks:
-        carry = [*carry, *chunk.ids]
-        if chunk.channel is TOOL_CALL and (chunk.text or chunk.name or chunk.complete or chunk.malformed):
-            says = {"call": chunk.call, "complete": chunk.complete, "malformed": chunk.malformed}
-            deltas.append(ToolCallDelta(chunk.name, chunk.text, carry, **says))
-        elif chunk.text and chunk.channel is ANSWER:
-            deltas.append(TextDelta(chunk.text, carry, malformed=chunk.malformed))
-        elif chunk.text:
-            deltas.append(ReasoningDelta(chunk.text, carry))
-        else:
-            continue
-        carry = []
-    return merge(deltas), carry
 
 
 @settings(max_examples=-(-EXAMPLES // 3))  # each tries hundreds of continuations

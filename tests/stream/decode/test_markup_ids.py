@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from case_tables import cases
 from drawn_answers import CUTS, SlowPath, answers, cut, run, text_of
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -14,6 +15,8 @@ from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.events.merge import merge
 from tokenweir.templates.styles.reasoning import STYLES
 from tokenweir.templates.styles.tools import TOOL_STYLES
+
+CASES = cases(__file__)
 
 TOOLS = [{"name": "f", "parameters": {"properties": {"a": {"type": "string"}}}}]
 CALL = '<tool_call>{"name": "f", "arguments": {"a": "x"}}</tool_call>'
@@ -108,11 +111,7 @@ def test_a_prompt_may_have_begun_thinking_or_a_block(tok):
     assert parts(merge(deltas))[2] == [("f", '{"a": "x"}', True)]
 
 
-MESSAGES = {
-    "harmony": ("<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>", "So."),
-    "muse": ("<|start|>assistant to=self<|message|>Hm.<|eom|><|start|>assistant to=user<|message|>", "So."),
-    "inkling": ("<|message_model|><|content_thinking|>Hm.<|end_message|><|message_model|><|content_text|>", "So."),
-}
+MESSAGES = CASES["messages"]
 
 
 @pytest.mark.parametrize("name", MESSAGES)
@@ -126,16 +125,7 @@ def test_marks_of_messages(make_tok, name):
     assert (thinking, text, calls) == ("Hm.", answer + head, [])
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"tool_style": "llama3"}, "none of the tags '<|python_tag|>' of tool style 'llama3' is a token"),
-        ({"tool_style": "kimi-k3", "reasoning": None}, "of tool style 'kimi-k3'"),
-        ({"reasoning": "mistral"}, r"none of the tags '\[THINK\]' of reasoning style 'mistral' is a token"),
-        ({"reasoning": "harmony"}, "the marks of style 'harmony' are no tokens"),
-        ({"markup": "tokens"}, "^markup must be one of text, ids, not 'tokens'$"),
-    ],
-)
+@pytest.mark.parametrize(("options", "message"), CASES["what_cannot_be_found_by_ids_is_refused_by_name"])
 def test_what_cannot_be_found_by_ids_is_refused_by_name(tok, options, message):
     with pytest.raises(ValueError, match=message.replace("|", r"\|")):
         ChatDecoder(tok, **HERMES | options)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from case_tables import cases
 from drawn_answers import text_of
 
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
-from tokenweir.stream.events.deltas import FinishReason, ReasoningDelta, TextDelta, ToolCallDelta
+from tokenweir.stream.events.deltas import ReasoningDelta, TextDelta, ToolCallDelta
 from tokenweir.stream.events.merge import merge
+
+CASES = cases(__file__)
 
 CALL = '<tool_call>\n{"name": "f", "arguments": {"a": " \\n "}}\n</tool_call>'
 
@@ -31,21 +34,7 @@ def told(deltas):
 
 
 @pytest.mark.parametrize("size", [1, 3, 999])
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (f"<think>\na\n</think>\n\n{CALL}", ["T:\na\n", 'C:{"a": " \\n "}']),
-        (f"{CALL}\n{CALL}", ['C:{"a": " \\n "}', 'C:{"a": " \\n "}']),
-        (f"\n{CALL}\n", ['C:{"a": " \\n "}']),
-        ("<think>\na</think>\n\n<think>\nb</think>\n\nDone.\n", ["T:\na\nb", "A:\n\nDone.\n"]),
-        ("\n<think>\n\n</think>\n\nHi", ["A:\n\nHi"]),
-        ("<think>\n \n</think>\u3000\n", []),
-        (f"Wait. {CALL} Done. ", ["A:Wait. ", 'C:{"a": " \\n "}', "A: Done. "]),
-        ("\n\nHello\n\n", ["A:\n\nHello\n\n"]),
-        (" \n", ["A: \n"]),
-        ("", []),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), CASES["white_space_alone_between_markup_is_no_text"])
 def test_white_space_alone_between_markup_is_no_text(tok, text, expected, size):
     assert told(run(tok, text, size)) == expected
 
@@ -64,18 +53,9 @@ def test_a_prompt_that_opens_the_thinking_is_markup_too(tok, size):
 
 
 @pytest.mark.parametrize("size", [1, 99])
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        (CALL, FinishReason.TOOL_CALLS),
-        (f"{CALL} Done.", FinishReason.TOOL_CALLS),
-        (CALL + CALL[:45], FinishReason.TOOL_CALLS),
-        (CALL[:45], FinishReason.STOP),
-        ("Done.", FinishReason.STOP),
-    ],
-)
+@pytest.mark.parametrize(("text", "reason"), CASES["one_complete_call_is_the_finish_reason"])
 def test_one_complete_call_is_the_finish_reason(tok, text, reason, size):
-    assert run(tok, text, size)[-1].reason is reason
+    assert run(tok, text, size)[-1].reason == reason
 
 
 def test_held_white_space_goes_out_with_the_first_character(think_tok):

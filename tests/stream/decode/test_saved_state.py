@@ -4,6 +4,7 @@ from copy import copy
 
 import msgspec
 import pytest
+from case_tables import cases
 from drawn_answers import CUTS, answers, cut
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +14,8 @@ from tokenweir.encode.errors import StateError, TokenIdError
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.saved_state import DIGEST, MAGIC, read_state, write_state
 from tokenweir.stream.events.deltas import Delta
+
+CASES = cases(__file__)
 
 SHORT = {"stop": ["ox"], "reasoning": "think", "tool_style": "hermes"}
 CALL = '<think>hm</think>So <tool_call>{"name": "f", "arguments": {"a": [1, '
@@ -86,18 +89,7 @@ def test_only_the_functions_may_differ(tok):
     assert spent == [0]
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"stop": ["x"]},
-        {"tool_style": None},
-        {"reasoning": None},
-        {"max_tokens": 5},
-        {"index": 1},
-        {"skip_special_tokens": False},
-        {"tools": [{"name": "f", "parameters": {"type": "object"}}]},
-    ],
-)
+@pytest.mark.parametrize("other", CASES["a_state_of_other_options_is_refused"])
 def test_a_state_of_other_options_is_refused(tok, other):
     with pytest.raises(StateError, match="another tokenizer or other options"):
         ChatDecoder.from_state(tok, saved(tok, CALL, **SHORT), **(SHORT | other))

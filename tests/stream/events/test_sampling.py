@@ -1,25 +1,14 @@
 """The fields of a sampling: names, types and ranges."""
 
 import pytest
+from case_tables import cases
 
 from tokenweir import Sampling
 
+CASES = cases(__file__)
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"max_tokens": -1}, "max_tokens=-1 is below 0"),
-        ({"min_tokens": -1}, "min_tokens=-1 is below 0"),
-        ({"n": 0}, "n=0 is below 1"),
-        ({"top_logprobs": -1}, "top_logprobs=-1 is below 0"),
-        ({"temperature": -0.5}, "temperature=-0.5 is not a finite number of at least 0"),
-        ({"temperature": float("nan")}, "temperature=nan is not a finite number of at least 0"),
-        ({"temperature": float("inf")}, "temperature=inf is not a finite number of at least 0"),
-        ({"top_p": 0.0}, "top_p=0.0 is not in (0, 1]"),
-        ({"top_p": 1.5}, "top_p=1.5 is not in (0, 1]"),
-        ({"min_p": -0.1}, "min_p=-0.1 is not in [0, 1]"),
-    ],
-)
+
+@pytest.mark.parametrize(("fields", "message"), CASES["a_number_out_of_range"])
 def test_a_number_out_of_range(fields, message):
     with pytest.raises(ValueError) as refused:
         Sampling(**fields)

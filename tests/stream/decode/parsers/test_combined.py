@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from case_tables import cases
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -13,6 +14,8 @@ from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.stream.events.deltas import Channel, ReasoningDelta, TextDelta
 from tokenweir.templates.styles.reasoning import STYLES
+
+CASES = cases(__file__)
 
 CALL = '<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>'
 ANYWHERE = replace(STYLES["think"], opens_at="anywhere", unmatched_closer="drop")
@@ -28,14 +31,7 @@ def split(text, *styles, inside=False):
     return told(whole)
 
 
-MENTIONS = [
-    "\n<tool_call> tags are needed.\nmore",
-    "The form is <tool_call>{...}</tool_call>, as said.",
-    'The form is\n<tool_call>\n{"foo": 1}\n</tool_call>\nas said.',
-    "<tool_call></tool_call> or `<tool_call>`\n",
-    "a <tool_call>[1]</tool_call> <tool_call>{<tool_call>{<x>",
-    '<tool_call>{"arguments": {"a": "<tool_call>"}, "id": ' + "1" * 99 + "}</tool_call>",
-]
+MENTIONS = CASES["mentions"]
 
 
 @given(
@@ -74,19 +70,7 @@ def test_what_may_pass_changes_with_the_channel():
     assert (splitter.channel, splitter.skippable) == (Channel.TOOL_CALL, None)
 
 
-WORDS = [
-    "<think>",
-    "</think>",
-    "\n",
-    " ",
-    "<",
-    "so",
-    CALL,
-    "<tool_call>",
-    "</tool_call>",
-    '{"name": "f", ',
-    '"arguments": {}}',
-]
+WORDS = CASES["words"]
 
 
 @given(

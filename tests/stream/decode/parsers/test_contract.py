@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from case_tables import cases
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -15,6 +16,8 @@ from tokenweir.stream.decode.parsers.blocks.function_block import FunctionBlock
 from tokenweir.stream.decode.parsers.tools import BLOCKS, ToolParser
 from tokenweir.templates.styles.tools import TOOL_STYLES
 
+CASES = cases(__file__)
+
 NAMES = ["f", "天気", "été_2", "get_it"]
 TOOLS = [
     {"name": name, "parameters": {"properties": {"x": {"type": "string"}, "n": {"type": "integer"}}}} for name in NAMES
@@ -22,27 +25,8 @@ TOOLS = [
 ARGUMENTS = {"x": "say [a] {b}", "n": 3}
 STYLES = [style for style in TOOL_STYLES.values() if style.name != "harmony"]
 EACH = pytest.mark.parametrize("style", STYLES, ids=lambda style: style.name)
-READ = replace(TOOL_STYLES["hermes"], name="read", grammar="test objects")
-WORDS = [
-    *"{}[]()<>,:;=\"'\\",
-    "\n",
-    " ",
-    "'''",
-    "{'name': 'f', 'arguments': {",
-    "call:f{",
-    "é",
-    "f",
-    "f(",
-    "x",
-    "x=",
-    "x:",
-    "n",
-    "12",
-    "true",
-    "two words",
-    '"name"',
-    '"arguments": ',
-]
+READ = replace(TOOL_STYLES["hermes"], name="read", grammar="test objects", lists=False)
+WORDS = CASES["words"]
 
 
 def read(text, tools):
@@ -90,19 +74,7 @@ DRAWN = st.sampled_from([*STYLES, READ]).flatmap(
 
 
 def test_blocks_have_the_members_of_the_protocol():
-    members = {
-        "begin",
-        "done",
-        "broken",
-        "leave_opener",
-        "held",
-        "skippable",
-        "feed",
-        "finish",
-        "copy",
-        "state",
-        "restore",
-    }
+    members = set(CASES["blocks_have_the_members_of_the_protocol"])
     for style in (*STYLES, READ):
         block = BLOCKS[style.grammar](style, {})
         assert members < set(dir(block)) and block.call == -1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from case_tables import cases
 from splitting import cut, run
 
 from tokenweir.stream.decode.parsers.detection import Styles, make_splitter
@@ -11,27 +12,12 @@ from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.templates.styles.reasoning import STYLES
 from tokenweir.templates.styles.tools import TOOL_STYLES
 
+CASES = cases(__file__)
+
 GEMMA, GLM = "<|tool_call>call:f{", "<tool_call>f\n<arg_key>a</arg_key><arg_value>"
 
 
-@pytest.mark.parametrize(
-    ("style", "begins", "goes_on"),
-    [
-        ("pythonic", "[f(a", " "),
-        ("pythonic", "[f(a=1,", "\n"),
-        ("pythonic", "[f(a='", "'"),
-        ("pythonic", "[f(a='", "', a "),
-        ("gemma4", GEMMA + "a:1,", " "),
-        ("gemma4", GEMMA + "a:x,", " "),
-        ("gemma4", GEMMA + "a:x", ", a "),
-        ("lfm2", "<|tool_call_start|>", " "),
-        ("hermes", "<tool_call>", " "),
-        ("kimi-k2", "<|tool_call_begin|>", "a:1 "),
-        ("glm", GLM, "</arg_valu"),
-        ("glm", "<tool_call>f\n<arg_key>", "a="),
-        ("qwen3-coder", "<function=f><parameter=a>", "\n"),
-    ],
-)
+@pytest.mark.parametrize(("style", "begins", "goes_on"), CASES["what_is_looked_at_again_with_each_text_is_short"])
 def test_what_is_looked_at_again_with_each_text_is_short(style, begins, goes_on):
     parser = ToolParser(style)
     parser.feed(begins)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from case_tables import cases
 from drawn_answers import text_of
 from real_tokenizers import real_tokenizer
 from splitting import run, told
@@ -27,6 +28,8 @@ from tokenweir.stream.events.deltas import Channel, FinishReason, ReasoningDelta
 from tokenweir.templates.styles.reasoning import STYLES
 from tokenweir.templates.styles.tools import TOOL_STYLES
 
+CASES = cases(__file__)
+
 THINK = STYLES["think"]
 
 
@@ -46,28 +49,7 @@ def test_a_prompt_that_opens_the_thinking_shows_the_style(tok, think_tok):
 
 
 @pytest.mark.parametrize("name", ["tok", "think_tok"])
-@pytest.mark.parametrize(
-    ("prompt", "opened"),
-    [
-        ("", False),
-        ("<skip>assistant\n", False),
-        ("<skip>assistant\n<think>", True),
-        ("<skip>assistant\n<think>\n", True),
-        ("<skip>assistant: <think>\n", True),
-        ("<skip>assistant\n<think>\n\n</think>\n\n", False),
-        ("<skip>assistant\n<think>\nI began to", True),
-        ("<skip>assistant: <think>\nI began to", True),
-        ("<skip>Assistant: \n<think>I began to", True),
-        ("<skip>assistant: The <think> tag", False),
-        ("<skip>assistant: <think>\nx</think>It", False),
-        ("<skip>human: <think>\nI began to", False),
-        ("<skip>assistant\nThe <think> tag", False),
-        ("<skip>assistant\n<think>a</think>b\n<think>c", True),
-        ("assistant\n<think>never closed<eos>\nuser\nhi<eos>assistant\n", False),
-        ("user\nhi <think><skip>assistant\n", False),
-        ("<think>", True),
-    ],
-)
+@pytest.mark.parametrize(("prompt", "opened"), CASES["a_prompt_opens_the_thinking_in_its_last_turn"])
 def test_a_prompt_opens_the_thinking_in_its_last_turn(request, name, prompt, opened):
     tok = request.getfixturevalue(name)
     assert read_prompt(tok, tok.encode(prompt), THINK) == (THINK, opened)
@@ -216,23 +198,7 @@ def texts(deltas):
 
 @pytest.mark.parametrize(
     ("file", "text", "as_text"),
-    [
-        (
-            "qwen3/tokenizer.json",
-            '<tool_call>\n{"name": "f", "arguments": {"é": 1}}\n</tool_call>',
-            ["<tool_call>", "</tool_call>"],
-        ),
-        ("llama-3.1/tokenizer.json", '<|python_tag|>{"name": "f", "parameters": {"é": 1}}', ["<|python_tag|>"]),
-        ("mistral-7b-v0.3/tokenizer.json", '[TOOL_CALLS] [{"name": "f", "arguments": {"é": 1}}]', ["[TOOL_CALLS]"]),
-        (
-            "deepseek-litellm/tokenizer.json",
-            (
-                '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{"é": 1}\n```'
-                "<｜tool▁call▁end｜><｜tool▁calls▁end｜>"
-            ),
-            ["<｜tool▁sep｜>", "<｜tool▁calls▁begin｜>", "<｜tool▁call▁end｜>"],
-        ),
-    ],
+    CASES["calls_by_id_and_by_text_are_the_same_in_real_vocabularies"],
     ids=["qwen3", "llama", "mistral", "deepseek"],
 )
 def test_calls_by_id_and_by_text_are_the_same_in_real_vocabularies(data, file, text, as_text):
@@ -252,15 +218,7 @@ def test_calls_by_id_and_by_text_are_the_same_in_real_vocabularies(data, file, t
 
 # -- harmony -----------------------------------------------------------------------------------------------------------
 
-GPT_OSS = {
-    "<|return|>": 200002,
-    "<|constrain|>": 200003,
-    "<|channel|>": 200005,
-    "<|start|>": 200006,
-    "<|end|>": 200007,
-    "<|message|>": 200008,
-    "<|call|>": 200012,
-}
+GPT_OSS = CASES["gpt_oss"]
 
 
 @pytest.fixture(scope="module")
@@ -293,14 +251,10 @@ def test_harmony_by_id_and_by_text(gpt_oss, size, skip, special):
 
 
 def test_harmony_goes_on_where_the_prompt_ends(gpt_oss):
-    for before, expected in (
-        ("<|start|>assistant<|channel|>final<|message|>It", ("is.", "")),
-        ("<|start|>assistant<|channel|>analysis<|message|>It", ("", "is.")),
-        ("Once upon a time", ("is.", "")),
-    ):
+    for before, expected in CASES["harmony_goes_on_where_the_prompt_ends"]:
         decoder = ChatDecoder(gpt_oss, prompt_ids=gpt_oss.encode(before))
         deltas = decoder.feed(gpt_oss.encode("is.")) + decoder.feed([GPT_OSS["<|return|>"]])
-        assert texts(deltas)[:2] == expected
+        assert texts(deltas)[:2] == tuple(expected)
         assert deltas[-1].reason is FinishReason.STOP
 
 

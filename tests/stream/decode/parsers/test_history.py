@@ -6,6 +6,7 @@ import json
 from functools import cache
 
 import pytest
+from case_tables import cases
 from common_prefix import common_length
 from full_run import EXAMPLES
 from hypothesis import given, settings
@@ -19,36 +20,9 @@ from tokenweir.stream.decode.parsers.detection import find_splitter
 from tokenweir.templates.styles.reasoning import style_of
 from tokenweir.templates.styles.tools import tool_style_of
 
-TEMPLATES = [
-    "templates/ByteDance-Seed-OSS",
-    "templates/CohereForAI-c4ai-command-r7b-12-2024-tool_use",
-    "templates/GLM-4.6",
-    "templates/MiniMax-M1",
-    "templates/Mistral-Small-3.2-24B-Instruct-2506",
-    "templates/NVIDIA-Nemotron-Nano-v2",
-    "templates/NousResearch-Hermes-3-Llama-3.1-8B-tool_use",
-    "templates/Qwen-QwQ-32B",
-    "templates/Qwen-Qwen2.5-7B-Instruct",
-    "templates/Qwen-Qwen3-0.6B",
-    "templates/deepseek-ai-DeepSeek-V3.1",
-    "templates/google-gemma-4-31B-it",
-    "templates/meetkai-functionary-medium-v3.1",
-    "templates/meta-llama-Llama-3.1-8B-Instruct",
-    "templates/meta-llama-Llama-3.3-70B-Instruct",
-    "templates/mistralai-Mistral-Nemo-Instruct-2407",
-    "templates/openai-gpt-oss-120b",
-    "templates-more/Apriel-1.6-15b-Thinker-fixed",
-    "templates-more/GLM-4.7-Flash",
-    "templates-more/MiniMax-M2",
-    "templates-more/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16",
-    "templates-more/Qwen3-Coder",
-    "templates-more/StepFun3.5-Flash",
-    "templates-more/deepseek-ai-DeepSeek-V3.2",
-    "templates-more/google-gemma-4-31B-it-interleaved",
-    "templates-more/meetkai-functionary-medium-v3.2",
-    "templates-more/tencent-Hy3",
-    "templates-more/upstage-Solar-Open-100B",
-]
+CASES = cases(__file__)
+
+TEMPLATES = CASES["templates"]
 """Those of the data that write calls in the form that their models write."""
 
 TEXT = st.text(st.sampled_from("ab \"'\\{}[]:,=é🙂"), min_size=1).map(lambda text: f"x{text}x")  # templates trim

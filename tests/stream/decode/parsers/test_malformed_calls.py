@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from case_tables import cases
 from hypothesis import given
 from hypothesis import strategies as st
 from splitting import cut, run, told, without_blank_blocks
@@ -14,18 +15,14 @@ from tokenweir.stream.decode.parsers.detection import Styles, make_splitter
 from tokenweir.templates.styles.reasoning import style_of
 from tokenweir.templates.styles.tools import tool_style_of
 
+CASES = cases(__file__)
+
 TOK = Tokenizer.default()
 PARAMETERS = {
     "type": "object",
     "properties": {"city": {"type": "string"}, "tags": {"type": "array"}, "d": {"type": "object"}},
 }
-DAYS = {
-    "name": "get_weather",
-    "parameters": {
-        "type": "object",
-        "properties": {"city": {"type": "string"}, "days": {"type": "integer"}, "d": {"type": "object"}},
-    },
-}
+DAYS = CASES["days"]
 TOOLS = [{"name": "get_weather", "parameters": PARAMETERS}, {"name": "now", "parameters": {"type": "object"}}]
 
 
@@ -61,24 +58,7 @@ def test_the_recorded_cases(data):
 
 # -- every style -------------------------------------------------------------------------------------------------------
 
-SAMPLES = {
-    "hermes": '<tool_call>\n{"name": "get_weather", "arguments": {"city": "A", "tags": ["b"]}}\n</tool_call>',
-    "mistral": '[TOOL_CALLS]get_weather[ARGS]{"city": "A", "tags": ["b"]}',
-    "kimi-k2": "<|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:0<|tool_call_argument_begin|>"
-    '{"city": "A", "tags": ["b"]}<|tool_call_end|><|tool_calls_section_end|>',
-    "deepseek": "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>get_weather\n```json\n"
-    '{"city": "A", "tags": ["b"]}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
-    "cohere": '<|START_ACTION|>[{"tool_name": "get_weather", "parameters": {"city": "A", "tags": ["b"]}}]<|END_ACTION|>',
-    "apertus": '<|tools_prefix|>[{"get_weather": {"city": "A", "tags": ["b"]}}]<|tools_suffix|>',
-    "gemma4": '<|tool_call>call:get_weather{city:<|"|>A<|"|>,tags:[<|"|>b<|"|>]}<tool_call|>',
-    "lfm2": "<|tool_call_start|>[get_weather(city='A', tags=['b'])]<|tool_call_end|>",
-    "olmo3": "<function_calls>get_weather(city='A', tags=['b'])</function_calls>",
-    "qwen3-coder": "<tool_call>\n<function=get_weather>\n<parameter=city>\nA\n</parameter>\n"
-    '<parameter=tags>\n["b"]\n</parameter>\n</function>\n</tool_call>',
-    "glm": "<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>A</arg_value>\n<arg_key>tags</arg_key>\n"
-    '<arg_value>["b"]</arg_value>\n</tool_call>',
-    "harmony": ' to=functions.get_weather<|channel|>commentary json<|message|>{"city": "A", "tags": ["b"]}<|call|>',
-}
+SAMPLES = CASES["samples"]
 PARTS = ["{", "}", "[", "]", "(", ")", '"', "'", ",", ":", "\\", "<", "x", " ", "\n", "null", "</", "`"]
 
 
@@ -125,11 +105,7 @@ def test_tags_of_several_first_characters_are_the_same_on_the_fast_path():
         value_opens="<value>",
         value_closes="</value>",
     )
-    for end in (
-        "3 {/call}",
-        "3\n[key]city[/key]<value>B b</value>{/call}",
-        "3 [key]city[/key]<value>B b[key]d[/key]<value>{}{/call}",
-    ):
+    for end in CASES["tags_of_several_first_characters_are_the_same_on_the_fast_path"]:
         text = f"{{call}}get_weather[key]days[/key]<value>{end}So."
         expected = told(run(make_splitter(Styles(None, style), [DAYS]), [text]))
         decoder = ChatDecoder(TOK, tool_style=style, tools=[DAYS])
@@ -149,20 +125,7 @@ def test_blocks_of_code_do_not_depend_on_the_cutting(parts):
     assert run(splitter("hermes", "think"), list(text)) == run(splitter("hermes", "think"), [text])
 
 
-FENCED = [
-    "`",
-    "```",
-    "```py\n",
-    "\n",
-    "\n```\n",
-    " ",
-    "\u3000",
-    "words in a row ",
-    "<think>",
-    "\n<think>",
-    "</think>",
-    "<tool_call>",
-]
+FENCED = CASES["fenced"]
 
 
 @given(st.lists(st.sampled_from(FENCED), max_size=14), st.sampled_from([None, "hermes"]))
@@ -188,14 +151,7 @@ def most_held(style, text, **options):
     return most
 
 
-@pytest.mark.parametrize(
-    ("style", "opener"),
-    [
-        ("harmony", "<|channel|>commentary"),
-        ("kimi-k2", "<|tool_call_begin|>"),
-        ("plamo3", "<|plamo:begin_tool_request:plamo|>"),
-    ],
-)
+@pytest.mark.parametrize(("style", "opener"), CASES["a_mention_of_markup_is_held_for_a_few_words"])
 def test_a_mention_of_markup_is_held_for_a_few_words(style, opener):
     text = f"<|message|>The text {opener} is what begins a call, and more words follow it. " + "words " * 300
     assert most_held(style, text) <= len(opener) + 12

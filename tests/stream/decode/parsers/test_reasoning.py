@@ -4,6 +4,7 @@ import re
 from itertools import groupby, product
 
 import pytest
+from case_tables import cases
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -12,6 +13,8 @@ from tokenweir.stream.decode.parsers.pieces import markup
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
 from tokenweir.stream.events.deltas import Channel
 from tokenweir.templates.styles.reasoning import STYLES, ReasoningStyle
+
+CASES = cases(__file__)
 
 ANSWER, REASONING = Channel.ANSWER, Channel.REASONING
 SHORT = ReasoningStyle(
@@ -134,18 +137,7 @@ def test_an_envelope_is_cut_out_and_a_mention_of_it_stays():
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "thought", "answer"),
-    [
-        ("<|channel>thought\nhm<channel|>Hi", "hm", "Hi"),
-        ("<|channel>thought<channel|>Hi", "", "Hi"),
-        ("<|channel>hm<channel|>Hi", "hm", "Hi"),
-        ("<|channel>thousand<channel|>Hi", "thousand", "Hi"),
-        ("<|channel><|channel>thought\nhm<channel|>Hi", "hm", "Hi"),
-        ("<|channel>tho", "tho", ""),
-        ("<|channel>thought\na thought<channel|>thought", "a thought", "thought"),
-    ],
-)
+@pytest.mark.parametrize(("text", "thought", "answer"), CASES["a_label_may_follow_an_opener"])
 def test_a_label_may_follow_an_opener(text, thought, answer):
     for parts in ([text], list(text)):
         pieces = split(ReasoningParser("gemma4"), parts)
@@ -266,14 +258,7 @@ def test_the_closer_after_a_call_that_ended_the_thinking_goes_once():
 
 def test_wrappers_of_the_answer_are_cut_out():
     """As vLLM has it for ERNIE 4.5 and Hunyuan A13B, and SGLang for Command A and Kimi K3."""
-    for name, text in (
-        ("ernie45", "<think>hm</think>\n\n<response>So</response>"),
-        ("hunyuan-a13b", "<think>hm</think>\n<answer>\nSo\n</answer>"),
-        ("command-a", "<|START_THINKING|>hm<|END_THINKING|><|START_RESPONSE|>So<|END_RESPONSE|>"),
-        ("command-a", "<|START_THINKING|>hm<|START_TEXT|>So<|END_TEXT|>"),
-        ("kimi-k3", "<|open|>think<|sep|>hm<|close|>think<|sep|><|open|>response<|sep|>So<|close|>response<|sep|>"),
-        ("kimi-k3", "<|open|>think<|sep|>hm<|open|>response<|sep|>So<|close|>response<|sep|><|close|>message<|sep|>"),
-    ):
+    for name, text in CASES["wrappers_of_the_answer_are_cut_out"]:
         assert split(ReasoningParser(name), list(text)) == split(ReasoningParser(name), [text])
         assert ReasoningParser(name).step(text) == [(REASONING, "hm"), (ANSWER, "So")]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from case_tables import cases
 from splitting import check_passing, run, told
 from splitting import split_calls as split
 from written_calls import write
@@ -11,6 +12,8 @@ from tokenweir.stream.decode.parsers.blocks.json_block import JsonBlock
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.stream.events.deltas import Channel
 from tokenweir.templates.styles.tools import TOOL_STYLES
+
+CASES = cases(__file__)
 
 WEATHER = '{"city": "Tōkyō \\"}\\u00e9", "days": [1, {"x": null}]}'
 MAX_HELD = JsonBlock.MAX_HELD
@@ -86,13 +89,7 @@ def test_a_name_that_does_not_come_is_not_waited_for_for_ever():
 
 
 def test_sarashina_lists_that_are_no_calls():
-    for text in (
-        "[1] A note.",
-        "[{'name': 'unknown', 'arguments': {}}]",
-        "[{'a': 1}]",
-        "[{'name': 'look', 'argu",
-        "[]",
-    ):
+    for text in CASES["sarashina_lists_that_are_no_calls"]:
         assert split("sarashina", text, [{"name": "look"}]) == answer(text)
     got = split("sarashina", "<|tool_calls|>[{'name': f(), 'arguments': {}}] So.")
     assert (got["calls"], got["answer"][-4:]) == ([], " So.")

@@ -9,12 +9,15 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from case_tables import cases
 from splitting import split_calls
 
 from tokenweir.stream.decode.parsers.blocks.coercion import json_of
 from tokenweir.stream.decode.parsers.schema_document import MAX_STEPS, MAX_STEPS_IN_ALL
 from tokenweir.stream.decode.parsers.schemas import tool_schemas_of
 from tokenweir.stream.decode.parsers.value_schemas import ValueSchema
+
+CASES = cases(__file__)
 
 SCHEMAS = tomllib.loads((Path(__file__).parent / "schemas.toml").read_text("utf-8"))
 NUMBER, TEXT, FLAG = {"type": "integer"}, {"type": "string"}, {"type": "boolean"}
@@ -41,15 +44,7 @@ def test_schemas(sentence):
         assert value.types == set(case["types"]), case["schema"]
 
 
-@pytest.mark.parametrize(
-    ("declared", "expected"),
-    [
-        ({"enum": ["7", 8]}, ['"7"', "8", '"x"']),
-        ({"type": ["string", "null"], "enum": ["null", None]}, ['"7"', '"8"', '"x"']),
-        ({"anyOf": [{"const": "7"}, {"type": "integer"}]}, ['"7"', "8", '"x"']),
-        ({"type": ["integer", "string"]}, ["7", "8", '"x"']),
-    ],
-)
+@pytest.mark.parametrize(("declared", "expected"), CASES["a_text_that_the_schema_lists_is_that_text"])
 def test_a_text_that_the_schema_lists_is_that_text(declared, expected):
     assert [json_of(text, types(declared)) for text in ("7", "8", "x")] == expected
     assert json_of("null", types({"enum": ["null", None]})) == '"null"'
@@ -123,22 +118,8 @@ def test_anchors_are_searched_for_once_and_within_a_limit():
     assert arguments_of(properties=many, **{"$defs": {str(i): {} for i in range(60_000)}}).member("a1").types == set()
 
 
-CALLS = {
-    "qwen3-coder": "<tool_call>\n<function=f>\n%s</function>\n</tool_call>",
-    "glm": "<tool_call>f\n%s</tool_call>",
-    "minimax-m2": '<minimax:tool_call>\n<invoke name="f">\n%s</invoke>\n</minimax:tool_call>',
-    "minimax-m3": ']<]minimax[>[<tool_call>]<]minimax[>[<invoke name="f">%s]<]minimax[>[</invoke>]<]minimax[>[</tool_call>',
-    "gemma4": "<|tool_call>call:f{%s}<tool_call|>",
-    "functiongemma": "<start_function_call>call:f{%s}<end_function_call>",
-}
-ARGUMENTS = {
-    "qwen3-coder": "<parameter=%s>\n7\n</parameter>\n",
-    "glm": "<arg_key>%s</arg_key>\n<arg_value>7</arg_value>\n",
-    "minimax-m2": '<parameter name="%s">7</parameter>\n',
-    "minimax-m3": "]<]minimax[>[<%s>7]<]minimax[>[</{}>",
-    "gemma4": "%s:7,",
-    "functiongemma": "%s:<escape>7<escape>,",
-}
+CALLS = CASES["calls"]
+ARGUMENTS = CASES["arguments"]
 
 
 @pytest.mark.parametrize("style", CALLS)
@@ -150,18 +131,7 @@ def test_an_answer_visits_each_schema_once_however_it_comes(visits, style):
     assert visits() <= 3 * 600
 
 
-@pytest.mark.parametrize(
-    "declared",
-    [
-        {"type": ["integer", "null"]},
-        {"anyOf": [NUMBER, {"type": "null"}]},
-        {"type": "integer", "nullable": True},
-        {"type": "null"},
-        {"enum": [1, None]},
-        {"const": None},
-        {"type": ["array", "null"]},
-    ],
-)
+@pytest.mark.parametrize("declared", CASES["none_is_null_where_the_schema_allows_it"])
 @pytest.mark.parametrize("style", CALLS)
 def test_none_is_null_where_the_schema_allows_it(style, declared):
     text = (CALLS[style] % (ARGUMENTS[style] % "a").replace("{}", "a")).replace("7", "None")

@@ -11,6 +11,7 @@ import anyio
 import numpy as np
 import pytest
 from anyio.lowlevel import checkpoint
+from case_tables import cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from shim_device import ShimDevice
@@ -28,6 +29,8 @@ from tokenweir.stream.prompts.batching import batcher as batcher_module
 from tokenweir.stream.prompts.batching.batcher import PromptBatcher
 from tokenweir.templates.chat_template import ChatTemplate
 from tokenweir.templates.prompt import Prompt
+
+CASES = cases(__file__)
 
 TEXTS = ["Hello world", "", "boxes", "日本 👩", "Question: a<eos>b"]
 TEMPLATE = "{% for m in messages %}{{ m.content }}<eos>{% endfor %}"
@@ -609,16 +612,7 @@ async def test_two_at_a_time(tok, think_tok):
     assert one.outcomes != other.outcomes
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"max_batch": 0}, "max_batch=0 is below 1"),
-        ({"max_waiting": 0}, "max_waiting=0 is below 1"),
-        ({"max_delay": -0.1}, "max_delay=-0.1 is below 0"),
-        ({"max_delay": float("nan")}, "max_delay=nan is below 0"),
-        ({"crossover": -1}, "crossover=-1 is below 0"),
-    ],
-)
+@pytest.mark.parametrize(("options", "message"), CASES["options_that_cannot_be"])
 def test_options_that_cannot_be(tok, options, message):
     with pytest.raises(ValueError, match=f"^{message}$"):
         PromptBatcher(tok, **options)

@@ -7,11 +7,14 @@ import pickle
 
 import numpy as np
 import pytest
+from case_tables import cases
 
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.prompts.cache.block_keys import block_keys, cbor
 from tokenweir.stream.prompts.cache.prompt_cache import PromptCache
 from tokenweir.templates.chat_template import ChatTemplate
+
+CASES = cases(__file__)
 
 IDS = np.array([1, 2, 3, 70000, 5, 6, 7], np.int32)
 
@@ -83,15 +86,7 @@ def test_only_whole_blocks_have_keys_and_a_prefix_has_the_same_ones():
         assert block_keys(IDS, 2, scheme)[:2] == block_keys(IDS[:4], 2, scheme)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((0, "sha256"), "size=0 is below 1"),
-        ((16, "md5"), "scheme must be one of sha256, sha256_cbor, sglang, llm-d, not 'md5'"),
-        ((16, "sglang", "s"), "pass no salt"),
-        ((16, "llm-d", "s"), "llm-d hashes no salt"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), CASES["what_cannot_be_is_refused"])
 def test_what_cannot_be_is_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         block_keys(IDS, *arguments)

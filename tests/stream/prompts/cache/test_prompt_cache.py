@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from case_tables import cases
 from growing_conversations import TOOLS, WRONG, random_requests, scenarios, wrong_answers
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,6 +24,8 @@ from tokenweir.stream.prompts.cache import prompt_cache
 from tokenweir.stream.prompts.cache.ledger import ENTRY_BYTES, Ledger
 from tokenweir.stream.prompts.cache.prompt_cache import PromptCache
 from tokenweir.templates.chat_template import ChatTemplate
+
+CASES = cases(__file__)
 
 TOKENIZERS = (
     "qwen3", "llama-3.1", "gpt2", "deepseek-litellm", "phi-3-mini", "llama-2", "gemma", "mistral-7b-v0.3", "t5-small",
@@ -276,16 +279,7 @@ def test_bounds_that_cannot_be(options, message):
         PromptCache(**options)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"tenant": None}, "^tenant must be str, not NoneType$"),
-        ({"tenant": 5}, "^tenant must be str, not int$"),
-        ({"tenant": ["a"]}, "^tenant must be str, not list$"),
-        ({"template": "{{ messages }}"}, "^template is a str, not a ChatTemplate$"),
-        ({"tokenizer": None}, "^tokenizer is a NoneType, not a Tokenizer"),
-    ],
-)
+@pytest.mark.parametrize(("options", "message"), CASES["arguments_of_another_type_are_named"])
 def test_arguments_of_another_type_are_named(options, message):
     cache = PromptCache()
     given = {"template": ChatTemplate("{{ messages }}"), "tokenizer": Tokenizer.default()} | options

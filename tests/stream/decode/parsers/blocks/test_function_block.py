@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from case_tables import cases
 from splitting import check_passing, run, split_calls, told
 
 import tokenweir
@@ -12,6 +13,8 @@ from tokenweir.stream.decode.parsers.blocks.function_block import MAX_BLOCK, Fun
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
 from tokenweir.stream.decode.parsers.tools import BLOCKS, ToolParser, register_grammar
 from tokenweir.templates.styles.grammars import ToolStyle
+
+CASES = cases(__file__)
 
 STYLE = ToolStyle(name="run", grammar="test lines", opens=("<run>", "<go>"), closes="</run>")
 TOOLS = [{"name": "look", "parameters": {"properties": {"days": {"type": "integer"}}}}, {"name": "move"}]
@@ -45,15 +48,7 @@ def test_calls_come_back():
     assert got["calls"] == [("look", '{"days": 3}', "complete"), ("move", '{"to": "Bern, Ulm"}', "complete")]
 
 
-@pytest.mark.parametrize(
-    ("block", "why"),
-    [
-        ("no name\n", "no name is not a name"),
-        ("look\ndays: three\n", "invalid literal for int() with base 10: 'three'"),
-        ("", "a call has no name"),
-        ("look\n\nflee\n", "'flee' is no function of the request"),
-    ],
-)
+@pytest.mark.parametrize(("block", "why"), CASES["a_block_that_the_function_refuses_is_answer_with_its_reason"])
 def test_a_block_that_the_function_refuses_is_answer_with_its_reason(block, why):
     text = f"<run>{block}</run>."
     got = split_calls(STYLE, text, TOOLS)

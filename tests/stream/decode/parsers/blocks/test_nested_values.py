@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
+from case_tables import cases
 
 from tokenweir.stream.decode.parsers.blocks.nested_values import MAX_DEPTH, nested_json
 from tokenweir.stream.decode.parsers.schemas import tool_schemas_of
+
+CASES = cases(__file__)
 
 MARK = "]<]minimax[>["
 POINT = {"type": "object", "properties": {"x": {"type": "number"}, "name": {"type": "string"}}}
@@ -22,27 +25,7 @@ def read(text, schema, **root):
     return json.loads(nested_json(text, argument, MARK))
 
 
-@pytest.mark.parametrize(
-    ("text", "schema", "value"),
-    [
-        (tag("x", "1.5") + tag("name", "2"), POINT, {"x": 1.5, "name": "2"}),
-        (tag("item", "1") + tag("item", "2"), {"type": "array", "items": {"type": "string"}}, ["1", "2"]),
-        (tag("item", tag("x", "1")), {"type": "array", "items": POINT}, [{"x": 1}]),
-        (tag("point", "1"), {"type": "array", "items": {"type": "integer"}}, [1]),
-        (tag("item", "1"), {"type": "object"}, {"item": 1}),
-        (tag("item", "1"), {}, [1]),
-        (tag("item", "1") + tag("x", "2"), {}, {"item": 1, "x": 2}),
-        (tag("item", "1"), {"anyOf": [{"type": "array"}, POINT]}, [1]),
-        (tag("x", "7"), {"anyOf": [{"type": "array"}, POINT]}, {"x": 7}),
-        (tag("tag", "a") + tag("tag", "b"), {"type": "object"}, {"tag": ["a", "b"]}),
-        (tag("a", "1"), {"type": "object", "additionalProperties": {"type": "string"}}, {"a": "1"}),
-        ("", {"type": "array"}, []),
-        (" ", {"type": "object"}, {}),
-        ('{"a": 1}', {"type": "object"}, {"a": 1}),
-        ("so it is", {"type": "object"}, "so it is"),
-        (" \n" + tag("x", "1") + "\n", POINT, {"x": 1}),
-    ],
-)
+@pytest.mark.parametrize(("text", "schema", "value"), CASES["tags_and_schemas_make_the_value"])
 def test_tags_and_schemas_make_the_value(text, schema, value):
     assert read(text, schema) == value
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from case_tables import cases
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -15,27 +16,11 @@ from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.templates.styles.grammars import ParameterStyle
 from tokenweir.templates.styles.tools import TOOL_STYLES
 
+CASES = cases(__file__)
+
 STYLES = [style for style in TOOL_STYLES.values() if isinstance(style, ParameterStyle)]
 QWEN = TOOL_STYLES["qwen3-coder"]
-TYPES = {
-    "text": "string",
-    "count": "integer",
-    "ratio": "number",
-    "flag": "boolean",
-    "map": "object",
-    "list": "array",
-    "maybe": ["string", "null"],
-}
-TOOLS = [
-    {
-        "type": "function",
-        "function": {
-            "name": "f",
-            "parameters": {"properties": {name: {"type": kind} for name, kind in TYPES.items()} | {"any": {}}},
-        },
-    },
-    {"type": "function", "function": {"name": "now"}},
-]
+TOOLS = CASES["tools"]
 VALUES = {
     "text": st.text(st.sampled_from('ab"\\\n é€😀<>/')),
     "count": st.integers(),

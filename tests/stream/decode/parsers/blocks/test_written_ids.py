@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from case_tables import cases
 from splitting import split_calls
 
 from tokenweir.stream.decode.parsers.blocks.written_ids import function_of
+
+CASES = cases(__file__)
 
 FUNCTIONS = ("get_weather", "exec", "read_file", "v2", "step_1", "step")
 TOOLS = [{"name": name} for name in FUNCTIONS]
@@ -16,22 +19,7 @@ def call(head):
     return f'<|tool_call_begin|>{head}<|tool_call_argument_begin|>{{"a": 1}}<|tool_call_end|>'
 
 
-READ = [
-    ("functions.get_weather:0", "get_weather"),
-    ("functions:get_weather:0", "get_weather"),
-    ("get_weather:0", "get_weather"),
-    ("functions.get_weather", "get_weather"),
-    ("functions_get_weather_1", "get_weather"),
-    ("functions_read_file_3", "read_file"),
-    ("functions-read_file-3", "read_file"),
-    ("functionsexec5", "exec"),
-    ("functions.exec5", "exec"),
-    ("functions.exec_12:5", "exec"),
-    ("functions.v2:0", "v2"),
-    ("functions_v2_0", "v2"),
-    ("functionsv23", "v2"),
-    ("step_1", "step_1"),
-]
+READ = CASES["read"]
 
 
 @pytest.mark.parametrize(("head", "name"), READ)
