@@ -6,20 +6,18 @@ import json
 import sys
 
 import pytest
+from case_tables import cases
 from full_run import FULL
 from real_tokenizers import real_tokenizer
 
 from tokenweir import Tokenizer
 from tokenweir.integrations.grammars import control_tokens, to_llguidance, to_outlines, to_xgrammar, token_contents
 
+CASES = cases(__file__)
+
 transformers = pytest.importorskip("transformers")
 
-SCHEMA = {
-    "type": "object",
-    "properties": {"name": {"type": "string"}, "n": {"type": "integer"}},
-    "required": ["name", "n"],
-    "additionalProperties": False,
-}
+SCHEMA = CASES["schema"]
 ANSWERS = ['{"name": "wörld 日本", "n": 12}', '{ "name" : "a\\n<b>", "n" : -3 }']
 FOLDERS = ["qwen3", "llama-3.1", "gpt2"] if FULL else ["llama-3.1", "gpt2"]
 

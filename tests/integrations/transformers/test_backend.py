@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import tokenizers
+from case_tables import cases
 from full_run import share
 from tokenizers import AddedToken, decoders, normalizers, processors
 
@@ -20,15 +21,9 @@ from tokenweir.integrations import report
 from tokenweir.integrations.transformers.backend import Backend
 from tokenweir.integrations.transformers.encoding import Encoding
 
-TEXTS = [
-    "Hello world",
-    "",
-    "Héllo  wörld’s 日本語 it is",
-    " a b\n\n c  ",
-    "<s>x</s> [CLS] [MASK] <|endoftext|> <mask>",
-    "ﬁ\u0301x",
-    "one two three four five six seven eight nine ten eleven twelve",
-]
+CASES = cases(__file__)
+
+TEXTS = CASES["texts"]
 FILES = ["bert-base-uncased", "bora-with-config", "llama-3.1", "t5-small"]
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from case_tables import cases
 
 import tokenweir
 from tokenweir import integrations
+
+CASES = cases(__file__)
 
 transformers = pytest.importorskip("transformers")
 
@@ -13,23 +16,8 @@ MARKED = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.role == 'assistant' %}{% generation %}{{ m.content }}<|im_end|>"
     "{% endgeneration %}{% else %}{{ m.content }}<|im_end|>{% endif %}\n{% endfor %}"
 )
-MESSAGES = [
-    {"role": "system", "content": "Be brief."},
-    {"role": "user", "content": "What is a weir? 日本語"},
-    {"role": "assistant", "content": "A low dam."},
-    {"role": "user", "content": "Where?"},
-]
-TOOLS = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}]
-CALLS = [
-    {},
-    {"add_generation_prompt": True},
-    {"tokenize": False, "tools": TOOLS},
-    {"enable_thinking": False, "add_generation_prompt": True},
-    {"chat_template": MARKED, "return_assistant_tokens_mask": True, "return_dict": True},
-    {"padding": "max_length", "max_length": 80, "return_tensors": "np"},
-    {"truncation": True, "max_length": 10},
-    {"sanitize_control_tokens": True},
-]
+MESSAGES = CASES["messages"]
+CALLS = CASES["calls"]
 
 
 @pytest.fixture(scope="module")

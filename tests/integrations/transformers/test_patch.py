@@ -9,32 +9,19 @@ import sys
 
 import numpy as np
 import pytest
+from case_tables import cases
 
 import tokenweir
 from tokenweir import integrations
 from tokenweir.integrations.transformers.backend import Original, is_backend
 from tokenweir.integrations.transformers.patched_tokenizer import PatchedTokenizer
 
+CASES = cases(__file__)
+
 transformers = pytest.importorskip("transformers")
 
 TEXTS = ["Hello world how are you <|im_end|> [MASK]", "a", "日本語 text, naïve", ""]
-CALLS = [
-    {},
-    {"padding": True},
-    {"padding": "max_length", "max_length": 12, "truncation": True, "padding_side": "left"},
-    {"truncation": True, "max_length": 6, "return_length": True},
-    {"return_offsets_mapping": True, "return_special_tokens_mask": True, "return_token_type_ids": True},
-    {
-        "return_overflowing_tokens": True,
-        "truncation": True,
-        "max_length": 8,
-        "stride": 2,
-        "return_offsets_mapping": True,
-    },
-    {"return_tensors": "np", "padding": True, "return_attention_mask": True},
-    {"add_special_tokens": False, "pad_to_multiple_of": 8, "padding": True},
-    {"split_special_tokens": True},
-]
+CALLS = CASES["calls"]
 FOLDERS = ["qwen3", "bert-base-uncased", "t5-small"]
 
 

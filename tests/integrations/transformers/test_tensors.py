@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from case_tables import cases
 
 import tokenweir
 from tokenweir.integrations.transformers import tensors
 
+CASES = cases(__file__)
+
 transformers = pytest.importorskip("transformers")
 
 TEXTS = ["Hello world how are you", "a", "日本語 text, naïve <|im_end|> [MASK] text"]
-CALLS = [
-    {"padding": True},
-    {"padding": True, "truncation": True, "max_length": 5, "padding_side": "left"},
-    {"padding": "max_length", "truncation": True, "max_length": 12, "return_token_type_ids": True},
-    {"padding": True, "truncation": True, "max_length": 5, "return_overflowing_tokens": True, "stride": 1},
-    {"padding": True, "return_offsets_mapping": True, "return_special_tokens_mask": True, "return_length": True},
-    {"padding": True, "return_attention_mask": False},
-]
+CALLS = CASES["calls"]
 
 
 def described(encoding):

@@ -7,11 +7,14 @@ from importlib.util import find_spec
 from types import SimpleNamespace
 
 import pytest
+from case_tables import cases
 
 from tokenweir import patch_transformers
 from tokenweir.encode.errors import UnsupportedTokenizerError
 from tokenweir.integrations import vllm
 from tokenweir.templates.styles.tools import TOOL_STYLES, tool_style_of
+
+CASES = cases(__file__)
 
 transformers = pytest.importorskip("transformers")
 
@@ -21,11 +24,7 @@ TOOL = {
 }
 CALL = '<tool_call>\n{"name": "weather", "arguments": {"city": "Bern \U0001f9ca"}}\n</tool_call>'
 ANSWER = f"<think>\nHm, Bern \U0001f9ca.\n</think>\n\nI look.\n{CALL}"
-FORCED = {
-    "hermes": CALL,
-    "qwen3-coder": "<tool_call>\n<function=weather>\n<parameter=city>\nBern \U0001f9ca\n</parameter>\n</function>\n</tool_call>",
-    "glm": "<tool_call>weather<arg_key>city</arg_key><arg_value>Bern \U0001f9ca</arg_value></tool_call>",
-}
+FORCED = CASES["forced"]
 """The call as styles write it that vLLM has a grammar for."""
 
 

@@ -9,6 +9,7 @@ import anyio
 import numpy as np
 import pytest
 from anyio import to_thread
+from case_tables import cases
 from engine_doubles import DOUBLES, END, answer, running
 
 from tokenweir.encode.errors import EngineError
@@ -22,6 +23,8 @@ from tokenweir.stream.engines.transformers import TransformersEngine
 from tokenweir.stream.engines.vllm import VllmEngine
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.events.step import EngineStep
+
+CASES = cases(__file__)
 
 pytestmark = pytest.mark.anyio
 
@@ -226,15 +229,7 @@ async def test_what_fails_before_the_first_byte_is_tried_again(case, failures):
 
 
 @BEHIND_HTTP
-@pytest.mark.parametrize(
-    ("failures", "kind", "message"),
-    [
-        ([400], "refused", "answers 400: no and again no"),
-        ([500], "failed", "answers 500: no and again no"),
-        ([503] * 3, "overloaded", "answers 503: no and again no"),
-        (["close"] * 3, "unreachable", "cannot be reached"),
-    ],
-)
+@pytest.mark.parametrize(("failures", "kind", "message"), CASES["a_failure_has_the_servers_words_and_a_kind"])
 async def test_a_failure_has_the_servers_words_and_a_kind(case, failures, kind, message):
     case.double.fail = list(failures)
     with pytest.raises(EngineError, match=message) as failure:
@@ -244,15 +239,7 @@ async def test_a_failure_has_the_servers_words_and_a_kind(case, failures, kind, 
 
 
 @STREAMING
-@pytest.mark.parametrize(
-    ("failure", "message"),
-    [
-        ("break", "broke the connection off"),
-        ("quiet", "stream ended before"),
-        ("error", "fails: out of luck"),
-        ("garbage", "sends what is no answer of it: Expected"),
-    ],
-)
+@pytest.mark.parametrize(("failure", "message"), CASES["a_failure_later_keeps_what_came_and_is_not_tried_again"])
 async def test_a_failure_later_keeps_what_came_and_is_not_tried_again(case, failure, message):
     case.double.fail = [failure]
     got = []

@@ -11,6 +11,7 @@ from itertools import chain
 
 import anyio
 import pytest
+from case_tables import cases
 from engine_runs import steps_of
 
 pytest.importorskip("ctranslate2")
@@ -18,6 +19,8 @@ pytest.importorskip("ctranslate2")
 from tokenweir.encode.errors import EngineError
 from tokenweir.stream.engines.ctranslate2 import CTranslate2Engine
 from tokenweir.stream.events.sampling import Sampling
+
+CASES = cases(__file__)
 
 pytestmark = pytest.mark.anyio
 
@@ -123,19 +126,7 @@ async def test_no_tokens_asked_none_given(engine):
     assert await steps_of(engine, PROMPT, max_tokens=0) == []
 
 
-@pytest.mark.parametrize(
-    ("prompt_ids", "sampling", "message"),
-    [
-        ([], {}, "at least one id"),
-        ([1, -1], {}, "prompt id -1 at position 1 is outside the model's vocabulary of 8192"),
-        ([8192], {}, "prompt id 8192 at position 0 is outside the model's vocabulary of 8192"),
-        (PROMPT, {"n": 2}, "n=2 cannot be honoured"),
-        (PROMPT, {"seed": 5, "temperature": 0.5}, "seed=5 cannot be honoured"),
-        (PROMPT, {"top_k": 0}, "top_k=0 is below 1"),
-        (PROMPT, {"repetition_penalty": 0}, "repetition_penalty=0 is not a finite number above 0"),
-        (PROMPT, {"min_p": 0.1}, "CTranslate2 cannot honour min_p=0.1"),
-    ],
-)
+@pytest.mark.parametrize(("prompt_ids", "sampling", "message"), CASES["what_cannot_be_honoured_is_named"])
 async def test_what_cannot_be_honoured_is_named(engine, prompt_ids, sampling, message):
     with pytest.raises(EngineError, match=message) as refused:
         await ids(engine, prompt_ids, **sampling)
@@ -191,15 +182,7 @@ def broken(tmp_path, tiny_model, **files):
     return folder
 
 
-@pytest.mark.parametrize(
-    ("files", "message"),
-    [
-        ({"vocabulary": '["0", "1", "0"]'}, "token '0' has the ids 0 and 2"),
-        ({"vocabulary": '{"0": 0}'}, "not a list of strings"),
-        ({"vocabulary": "["}, "not a CTranslate2 vocabulary"),
-        ({"config": "[]"}, "not a CTranslate2 configuration"),
-    ],
-)
+@pytest.mark.parametrize(("files", "message"), CASES["a_lying_folder_is_refused"])
 def test_a_lying_folder_is_refused(tmp_path, tiny_model, files, message):
     with pytest.raises(EngineError, match=message):
         CTranslate2Engine(broken(tmp_path, tiny_model, **files))

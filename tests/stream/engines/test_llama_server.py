@@ -9,6 +9,7 @@ import anyio
 import httpx
 import pytest
 from anyio import to_thread
+from case_tables import cases
 from engine_runs import steps_of, text_of
 from full_run import FULL
 from small_prompts import prompts
@@ -21,6 +22,8 @@ from tokenweir.stream.events.deltas import FinishReason, TextDelta, ToolCallDelt
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.prompts.cache.prompt_cache import PromptCache
 from tokenweir.templates.chat_template import ChatTemplate
+
+CASES = cases(__file__)
 
 pytestmark = pytest.mark.anyio
 
@@ -126,17 +129,7 @@ async def test_what_it_tells_of_its_model(engine, small_model):
     assert served.context_size == engine.context_size == 512
 
 
-PLACE = {"type": "object", "properties": {"city": {"type": "string", "enum": ["Bern", "Rome"]}}, "required": ["city"]}
-WEATHER = {
-    "name": "weather",
-    "parameters": {
-        "type": "object",
-        "properties": {"at": {"$ref": "#/$defs/place"}},
-        "required": ["at"],
-        "additionalProperties": False,
-        "$defs": {"place": PLACE | {"additionalProperties": False}},
-    },
-}
+WEATHER = CASES["weather"]
 
 
 async def test_a_small_model_is_held_to_a_call(engine, small_tok):

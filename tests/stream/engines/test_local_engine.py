@@ -5,6 +5,7 @@ from contextlib import aclosing
 
 import jsonschema
 import pytest
+from case_tables import cases
 from engine_runs import steps_of, text_of
 
 from tokenweir.encode.errors import EngineError
@@ -13,17 +14,11 @@ from tokenweir.stream.engines.local_engine import LocalEngine
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.events.step import EngineStep
 
+CASES = cases(__file__)
+
 pytestmark = pytest.mark.anyio
 
-PERSON = {
-    "type": "object",
-    "properties": {
-        "name": {"type": "string", "maxLength": 20},
-        "age": {"type": "integer", "minimum": 1, "maximum": 99},
-    },
-    "required": ["name", "age"],
-    "additionalProperties": False,
-}
+PERSON = CASES["person"]
 
 
 @pytest.fixture(scope="module")
@@ -68,20 +63,7 @@ class Noted:
         return steps()
 
 
-@pytest.mark.parametrize(
-    ("sampling", "plain"),
-    [
-        ({}, True),
-        ({"temperature": 0, "seed": 3}, True),
-        ({"top_k": 1, "seed": 3}, True),
-        ({"seed": 3, "temperature": 0.4}, False),
-        ({"seed": 3}, False),
-        ({"temperature": 1.0, "min_p": 0}, True),
-        ({"min_p": 0.1}, False),
-        ({"json_schema": {}}, False),
-        ({"stop": ("x",), "max_tokens": 3}, True),
-    ],
-)
+@pytest.mark.parametrize(("sampling", "plain"), CASES["requests_go_to_the_first_that_honours_them"])
 def test_requests_go_to_the_first_that_honours_them(sampling, plain):
     plainly = ("temperature", "top_p", "top_k", "seed", "repetition_penalty")
     first, second = Noted(*plainly), Noted(*plainly, "min_p", "json_schema")
@@ -97,17 +79,7 @@ def test_there_is_a_default_temperature():
     assert [(sampling.temperature, sampling.top_p) for sampling in first.asked] == [(0.4, 0.9), (0, None), (None, 0.5)]
 
 
-@pytest.mark.parametrize(
-    ("sampling", "penalty"),
-    [
-        ({}, 1.05),
-        ({"temperature": 0}, 1.05),
-        ({"repetition_penalty": 1.0}, 1.0),
-        ({"repetition_penalty": 1.3}, 1.3),
-        ({"json_schema": {}}, None),
-        ({"grammar": "root ::= [0-9]"}, None),
-    ],
-)
+@pytest.mark.parametrize(("sampling", "penalty"), CASES["what_may_repeat_without_end_is_penalised"])
 def test_what_may_repeat_without_end_is_penalised(sampling, penalty):
     first = Noted("temperature", "top_p", "repetition_penalty", "json_schema", "grammar")
     LocalEngine(first).generate([1], Sampling(**sampling))

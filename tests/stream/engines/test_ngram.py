@@ -11,6 +11,7 @@ from pathlib import Path
 import anyio
 import numpy as np
 import pytest
+from case_tables import cases
 from full_run import FULL
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,6 +22,8 @@ from tokenweir.stream.engines import NgramEngine, NgramTable
 from tokenweir.stream.engines.ngram import draw, last_turn
 from tokenweir.stream.engines.ngram_table import DIALOGUE_WEIGHT, ORDER, default_table
 from tokenweir.stream.events.sampling import Sampling
+
+CASES = cases(__file__)
 
 pytestmark = pytest.mark.anyio
 
@@ -226,16 +229,7 @@ async def test_limits(engine, tok):
     assert len(held) >= 100
 
 
-@pytest.mark.parametrize(
-    ("prompt_ids", "sampling", "message"),
-    [
-        ([1, 8192], {}, "prompt id 8192 at position 1 is outside the vocabulary of 8192"),
-        ([-1], {}, "prompt id -1 at position 0"),
-        ([1], {"n": 2}, "n=2 cannot be honoured"),
-        ([1], {"seed": -1}, "seed=-1 is below 0"),
-        ([1], {"top_k": 0}, "top_k=0 is below 1"),
-    ],
-)
+@pytest.mark.parametrize(("prompt_ids", "sampling", "message"), CASES["what_cannot_be_honoured_is_named"])
 async def test_what_cannot_be_honoured_is_named(engine, prompt_ids, sampling, message):
     with pytest.raises(EngineError, match=message):
         await answer(engine, prompt_ids, **sampling)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-import httpx
 import pytest
-from serving import TOK, serving
+from serving import TOK, http_of, serving
 
 from tokenweir.stream.engines.no_engine import NoEngine
 
@@ -15,7 +14,7 @@ HI = {"messages": [{"role": "user", "content": "hi"}]}
 
 def test_it_renders_what_fits_and_generates_nothing():
     async def main():
-        async with serving(NoEngine(50)) as server, httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}") as to:
+        async with serving(NoEngine(50)) as server, http_of(server) as to:
             rendered = await to.post("/v1/chat/completions/render", json=HI)
             long = await to.post("/v1/chat/completions/render", json=HI | {"max_tokens": 50})
             asked = await to.post("/v1/chat/completions", json=HI)

@@ -6,6 +6,7 @@ from contextlib import aclosing
 
 import httpx
 import pytest
+from case_tables import cases
 from common_prefix import common_length
 from engine_runs import text_of
 from full_run import FULL
@@ -16,15 +17,12 @@ from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.prompts.cache.conversation import Conversation
 from tokenweir.templates.chat_template import ChatTemplate
 
+CASES = cases(__file__)
+
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(900)]
 
 TURNS, MAX_TOKENS = (20, 40) if FULL else (4, 8)
-QUESTIONS = {
-    "English": "Tell me more of rivers, lakes and weirs.",
-    "code": "def f{}(x):\n    return x + 1\n\ndef g(x):\n",
-    "emoji": "🎉🎊👩‍🚀🇫🇷🎉🎊👩‍🚀🇩🇪",
-    "Chinese": "你好，世界。再说一遍。",
-}
+QUESTIONS = CASES["questions"]
 EACH = list(QUESTIONS) if FULL else ["English", "emoji"]
 
 

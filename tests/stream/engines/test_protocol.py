@@ -7,12 +7,15 @@ from contextlib import aclosing
 import msgspec
 import numpy as np
 import pytest
+from case_tables import cases
 
 from tokenweir.encode.errors import EngineError
 from tokenweir.stream.engines.ngram import NgramEngine
 from tokenweir.stream.engines.protocol import refuse_unsupported
 from tokenweir.stream.engines.replay import ReplayEngine
 from tokenweir.stream.events.sampling import ENFORCED_BY_DECODER, NO_EFFECT, Sampling
+
+CASES = cases(__file__)
 
 ASKED = {
     "min_p": 0.1,
@@ -32,23 +35,7 @@ def test_given_is_what_differs_from_the_default():
     assert Sampling(**ASKED).given() == ASKED
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"temperature": "x"}, "temperature must be int or float, not 'x'"),
-        ({"top_p": True}, "top_p must be int or float, not True"),
-        ({"repetition_penalty": [1]}, r"repetition_penalty must be int or float, not \[1\]"),
-        ({"top_k": 2.5}, "top_k must be int, not 2.5"),
-        ({"seed": "x"}, "seed must be int, not 'x'"),
-        ({"max_tokens": "5"}, "max_tokens must be int, not '5'"),
-        ({"n": None}, "n must be int, not None"),
-        ({"min_tokens": None}, "min_tokens must be int, not None"),
-        ({"ignore_eos": 1}, "ignore_eos=1 is neither True nor False"),
-        ({"logit_bias": [1]}, "logit_bias must be dict, not list"),
-        ({"json_schema": "{}"}, "json_schema must be dict, not str"),
-        ({"grammar": 5}, "grammar must be str, not int"),
-    ],
-)
+@pytest.mark.parametrize(("fields", "message"), CASES["a_field_of_a_wrong_type_is_refused_at_once"])
 def test_a_field_of_a_wrong_type_is_refused_at_once(fields, message):
     with pytest.raises(TypeError, match=f"^{message}$"):
         Sampling(**fields)

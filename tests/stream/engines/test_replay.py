@@ -10,6 +10,7 @@ from pathlib import Path
 import anyio
 import msgspec
 import pytest
+from case_tables import cases
 from trio.testing import MockClock
 
 from tokenweir.encode.decode import DecodeStream
@@ -18,6 +19,8 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.engines import Recording, ReplayEngine
 from tokenweir.stream.engines.replay import default_recordings
 from tokenweir.stream.events.sampling import Sampling
+
+CASES = cases(__file__)
 
 pytestmark = pytest.mark.anyio
 
@@ -132,11 +135,7 @@ def test_every_id_comes_at_its_time(speed, times):
 
 @pytest.mark.parametrize(
     ("slow", "most", "times", "given"),
-    [
-        (0.05, None, [0.5, 0.55, 0.56], [[1], [2], [3]]),
-        (0.06, None, [0.5, 0.56], [[1], [2, 3]]),
-        (0.06, 2, [0.5, 0.56], [[1], [2]]),
-    ],
+    CASES["a_slow_reader_does_not_shift_the_times_and_gets_all_that_is_due"],
     ids=["one is due", "two are due", "two are due and one is wanted"],
 )
 def test_a_slow_reader_does_not_shift_the_times_and_gets_all_that_is_due(slow, most, times, given):

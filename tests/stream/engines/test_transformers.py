@@ -7,6 +7,7 @@ from contextlib import aclosing
 
 import numpy as np
 import pytest
+from case_tables import cases
 
 from tokenweir.encode.errors import EngineError, TokenIdError
 from tokenweir.encode.tokenizer import Tokenizer
@@ -15,6 +16,8 @@ from tokenweir.stream.engines.grammar_mask import GrammarMask
 from tokenweir.stream.engines.transformers import ChatStreamer, TransformersEngine
 from tokenweir.stream.events.deltas import Finish, FinishReason, ReasoningDelta, TextDelta
 from tokenweir.stream.events.sampling import Sampling
+
+CASES = cases(__file__)
 
 
 @pytest.fixture
@@ -245,12 +248,7 @@ async def test_a_model_that_ignores_its_criteria_keeps_its_place_to_its_end_and_
 
 # -- grammars ----------------------------------------------------------------------------------------------------------
 
-SCHEMA = {
-    "type": "object",
-    "properties": {"n": {"type": "integer"}, "name": {"enum": ["a", "b"]}},
-    "required": ["n", "name"],
-    "additionalProperties": False,
-}
+SCHEMA = CASES["schema"]
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Logprobs of prompts from a vLLM server, which its completions give with `echo`."""
 
 import pytest
+from case_tables import cases
 from engine_doubles import running
 
 from tokenweir.encode.errors import EngineError
@@ -9,12 +10,10 @@ from tokenweir.stream.engines.vllm import VllmEngine
 from tokenweir.stream.events.prompt_scores import PromptScores
 from tokenweir.stream.events.sampling import Sampling
 
+CASES = cases(__file__)
+
 IDS = [5, 6, 7]
-LOGPROBS = {
-    "tokens": [f"token_id:{each}" for each in (*IDS, 8)],
-    "token_logprobs": [None, -1.0, -2.0, -0.5],
-    "top_logprobs": [None, {"token_id:6": -1.0, "token_id:9": -0.5}, {"token_id:7": -2.0}, {"token_id:8": -0.5}],
-}
+LOGPROBS = CASES["logprobs"]
 
 
 async def scores(logprobs, sampling=None):
@@ -46,17 +45,7 @@ async def test_the_prompt_is_scored_by_one_request():
     assert bare == PromptScores([None, -1.0, -2.0])
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        None,
-        {},
-        {"token_logprobs": [None, -1.0]},
-        {"token_logprobs": [None, -1.0, -2.0, -0.5], "top_logprobs": [None, {"token_id:6": -1.0}]},
-        {"token_logprobs": [None, None, -2.0, -0.5]},
-        {"content": [{"logprob": -1.0, "token_id": 5}]},
-    ],
-)
+@pytest.mark.parametrize("given", CASES["a_server_that_does_not_repeat_the_prompt_is_told_of"])
 async def test_a_server_that_does_not_repeat_the_prompt_is_told_of(given):
     with pytest.raises(EngineError, match="vLLM gives no logprobs of the prompt"):
         await scores(given)

@@ -1,20 +1,17 @@
 """A GGUF file of one's own in the process. What it generates: see `test_local_engine.py`."""
 
 import pytest
+from case_tables import cases
 from gguf_writer import gguf_bytes
 
 from tokenweir.encode.errors import TokenizerFileError
 from tokenweir.stream.engines.xllamacpp import MOST_CONTEXT, XllamacppEngine
 
+CASES = cases(__file__)
+
 pytest.importorskip("xllamacpp")
 
-VOCABULARY = {
-    "general.architecture": "llama",
-    "tokenizer.ggml.model": "gpt2",
-    "tokenizer.ggml.pre": "gpt-2",
-    "tokenizer.ggml.tokens": [*"ab", "ab"],
-    "tokenizer.ggml.merges": ["a b"],
-}
+VOCABULARY = CASES["vocabulary"]
 
 
 def written(tmp_path, **more):
