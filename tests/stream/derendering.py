@@ -2,7 +2,6 @@
 
 import json
 
-import httpx
 from serving import TOK
 
 from tokenweir.templates.chat_template import ChatTemplate
@@ -24,10 +23,6 @@ ANSWERS = {
     "a stop that is kept": ("one END two", {"stop": "END", "include_stop_str_in_output": True}),
     "special tokens": ("one<|im_end|>", {"skip_special_tokens": False}),
 }
-
-
-def client_of(server):
-    return httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=20)
 
 
 def generated(*answers, reason="stop", **more):

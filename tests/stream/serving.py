@@ -4,48 +4,71 @@ import asyncio
 import json
 import socket
 from contextlib import asynccontextmanager
+from dataclasses import fields
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
+import httpx
 import pytest
 from openai import AsyncOpenAI
 from websockets.asyncio.client import connect
 
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.events.step import EngineStep
 from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.transport.server import serve
 
 TOK = Tokenizer.default()
+LIMITS = {field.name for field in fields(Limits)}
 
 
 class Script:
-    """Engine double that yields the ids of texts, waits for numbers of seconds and raises errors, in order.
+    """Engine double that yields the ids of texts and whole steps, waits for seconds and events, and raises errors, in order.
 
     Records its calls.
     """
 
     def __init__(self, *parts):
         self.parts = parts
-        self.prompts = []
-        self.sampling = None
+        self.prompts, self.samplings, self.closed_at = [], [], []
         self.started = 0
-        self.closed_at = []
+        self.closed = asyncio.Event()
+
+    @property
+    def sampling(self):
+        """The options of the last call."""
+        return self.samplings[-1] if self.samplings else None
 
     async def generate(self, prompt_ids, sampling):
         self.started += 1
         self.prompts.append(TOK.decode(prompt_ids, skip_special_tokens=False))
-        self.sampling = sampling
+        self.samplings.append(sampling)
         try:
             for part in self.parts:
                 if isinstance(part, (int, float)):
                     await asyncio.sleep(part)
+                elif isinstance(part, asyncio.Event):
+                    await part.wait()
                 elif isinstance(part, BaseException):
                     raise part
+                elif isinstance(part, EngineStep):
+                    yield part
                 else:
                     for token_id in TOK.encode(part):
                         yield [token_id]
         finally:
             self.closed_at.append(asyncio.get_running_loop().time())
+            self.closed.set()
+
+
+class Sure:
+    """Engine double that gives logprobs, and the likeliest tokens where they are asked for."""
+
+    async def generate(self, prompt_ids, sampling):
+        for token_id in TOK.encode("Hello wörld<|im_end|>"):
+            await asyncio.sleep(0)
+            tops = [[(token_id, -0.25), (72, -2.0)][: sampling.top_logprobs]] if sampling.top_logprobs else None
+            yield EngineStep([token_id], logprobs=[-0.25], top_logprobs=tops)
 
 
 class Endless:
@@ -66,8 +89,14 @@ class Endless:
 
 
 def serving(engine, **options):
-    options.setdefault("limits", Limits(drain_timeout=0.2))
+    """Serve an engine; fields of `Limits` among the options are its limits."""
+    limits = {name: options.pop(name) for name in LIMITS & options.keys()}
+    options.setdefault("limits", Limits(**{"drain_timeout": 0.2} | limits))
     return serve(engine=engine, tokenizer=TOK, port=0, **options)
+
+
+def http_of(server, path="", **options):
+    return httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}{path}", timeout=60, **options)
 
 
 @asynccontextmanager

@@ -11,24 +11,24 @@ from base64 import b64encode
 from dataclasses import replace
 from pathlib import Path
 
-import httpx
 import pytest
 from anthropic.types.beta.message_create_params import MessageCreateParamsBase as BetaMessage
 from anthropic.types.message_count_tokens_params import MessageCountTokensParams
 from anthropic.types.message_create_params import MessageCreateParamsBase as Message
+from case_tables import cases
 from client_types import Interface, hints_of, key_of, name_of
 from openai.types.chat.completion_create_params import CompletionCreateParamsBase as Chat
 from openai.types.completion_create_params import CompletionCreateParamsBase as Completion
 from openai.types.responses.response_compact_params import ResponseCompactParams
 from openai.types.responses.response_create_params import ResponseCreateParamsBase
 from pictures import Sighted, data_url, png, wav
-from serving import TOK, serving
+from serving import TOK, http_of, serving
 
 from tokenweir.stream.events.step import EngineStep
-from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.wire.responses.compaction import PackedMessage, pack
 from tokenweir.templates.chat_template import ChatTemplate
 
+CASES = cases(__file__)
 TABLE = Path(__file__).with_suffix("").with_name("client_fields.toml")
 VERDICTS = ("honoured", "ignored", "left_out", "refused")
 WHOLE = ("as_given", "left_out", "refused")
@@ -58,19 +58,7 @@ COMMON = {"model": "default", "url": data_url(png()), "name": "x", "max_tokens":
 class Willing(Sighted):
     """An engine that honours everything and gives logprobs."""
 
-    supports = frozenset(
-        {
-            "temperature",
-            "top_p",
-            "top_k",
-            "json_schema",
-            "logit_bias",
-            "top_logprobs",
-            "seed",
-            "frequency_penalty",
-            "presence_penalty",
-        }
-    )
+    supports = frozenset(CASES["supports"])
 
     async def generate(self, prompt_ids, sampling, **more):
         self.prompts.append((TOK.decode(prompt_ids, skip_special_tokens=False), sampling))
@@ -83,24 +71,13 @@ CHAT = Interface(
     "/v1/chat/completions",
     Chat,
     COMMON
+    | CASES["chat"]
     | {
         "messages": [HI],
-        "CompletionCreateParamsBase.logit_bias": {"5": 1},
-        "CompletionCreateParamsBase.n": 2,
-        "CompletionCreateParamsBase.top_logprobs": 2,
-        "CompletionCreateParamsBase.presence_penalty": 0.5,
-        "CompletionCreateParamsBase.frequency_penalty": 0.5,
-        "CompletionCreateParamsBase.temperature": 0.5,
-        "CompletionCreateParamsBase.top_p": 0.5,
-        "CompletionCreateParamsBase.modalities": ["text", "audio"],
-        "CompletionCreateParamsBase.reasoning_effort": "high",
-        "CompletionCreateParamsBase.stop": "stop",
         "CompletionCreateParamsBase.tools": [CHAT_TOOL],
         "InputAudio.data": b64encode(wav()).decode(),
         "file_data": TEXT,
-        "arguments": "{}",
         "ChatCompletionAllowedToolsParam.tools": [CHAT_TOOL],
-        "ChatCompletionAssistantMessageParam.content": "x",
     },
     always={"FileFile": {"file_data": TEXT}},
     before={"ChatCompletionToolMessageParam": [{"role": "assistant", "tool_calls": [CHAT_TOOL | {"id": "x"}]}]},
@@ -110,46 +87,16 @@ CHAT = Interface(
         "CompletionCreateParamsBase.parallel_tool_calls": {"tools": [CHAT_TOOL]},
     },
 )
-COMPLETIONS = Interface(
-    "/v1/completions",
-    Completion,
-    COMMON
-    | {
-        "prompt": "hi",
-        "logit_bias": {"5": 1},
-        "best_of": 2,
-        "n": 2,
-        "presence_penalty": 0.5,
-        "frequency_penalty": 0.5,
-        "temperature": 0.5,
-        "top_p": 0.5,
-        "stop": "stop",
-    },
-)
-LEFT_OUT = (
-    *("ResponseFunctionWebSearchParam", "ToolSearchCall", "ResponseToolSearchOutputItemParamParam", "AdditionalTools"),
-    *("ImageGenerationCall", "McpListTools", "McpApprovalRequest", "McpApprovalResponse"),
-)
-CALLS = [
-    {"type": "function_call", "call_id": "x", "name": "x", "arguments": "{}"},
-]
+COMPLETIONS = Interface("/v1/completions", Completion, COMMON | CASES["completions"])
 RESPONSES = Interface(
     "/v1/responses",
     ResponseCreateParamsBase,
     COMMON
+    | CASES["responses"]
     | {
         "input": [HI],
-        "ResponseCustomToolCallParam.input": "x",
-        "include": ["message.output_text.logprobs"],
-        "arguments": "{}",
-        "ResponseCreateParamsBase.max_output_tokens": 9,
-        "ResponseCreateParamsBase.temperature": 0.5,
-        "ResponseCreateParamsBase.top_p": 0.5,
         "ResponseCreateParamsBase.tools": [TOOL],
-        "ResponseCreateParamsBase.tool_choice": "required",
         "ToolChoiceAllowedParam.tools": [TOOL],
-        "Reasoning.effort": "high",
-        "status": "completed",
         "file_data": TEXT,
         "image_url": data_url(png()),
         "ResponseCompactionItemParamParam.encrypted_content": pack([PackedMessage("user", "x")]),
@@ -164,14 +111,8 @@ RESPONSES = Interface(
         "McpCall": {"output": "x"},
         "ResponseFileSearchToolCallParam": {"results": []},
     },
-    before={name: [HI] for name in LEFT_OUT}
-    | {
-        name: CALLS
-        for name in (
-            *("FunctionCallOutput", "ResponseCustomToolCallOutputParam", "LocalShellCallOutput", "ShellCallOutput"),
-            *("ApplyPatchCallOutput", "ComputerCallOutput", "ProgramOutput"),
-        )
-    },
+    before={key: [HI] for key in CASES["left_out"]}
+    | {key: [{"type": "function_call", "call_id": "x", "name": "x", "arguments": "{}"}] for key in CASES["outputs"]},
     beside={
         "ResponseCreateParamsBase.tool_choice": {"tools": [TOOL]},
         "ResponseCreateParamsBase.parallel_tool_calls": {"tools": [TOOL]},
@@ -189,37 +130,17 @@ COMPACT = Interface(
     history="input",
 )
 PLAIN = {"type": "text", "media_type": "text/plain", "data": "x"}
-OF_ASSISTANT = [
-    f"{prefix}{name}BlockParam"
-    for prefix in ("", "Beta")
-    for name in (
-        *("Thinking", "RedactedThinking", "ToolUse", "ServerToolUse", "WebSearchToolResult", "WebFetchToolResult"),
-        *("CodeExecutionToolResult", "BashCodeExecutionToolResult", "TextEditorCodeExecutionToolResult"),
-        *("ToolSearchToolResult", "MCPToolUse", "RequestMCPToolResult", "Fallback", "Compaction", "AdvisorToolResult"),
-        "MCPToolListing",
-    )
-]
+OF_ASSISTANT = [f"{prefix}{name}BlockParam" for prefix in ("", "Beta") for name in CASES["of_assistant"]]
 MESSAGES = Interface(
     "/v1/messages",
     Message,
     COMMON
+    | CASES["messages"]
     | {
         "messages": [HI],
-        "tool_use_id": "x",
-        "id": "x",
-        "temperature": 0.5,
-        "top_p": 0.5,
-        "input": {"a": 1},
-        "stop_sequences": ["stop"],
         "Base64ImageSourceParam.data": b64encode(png()).decode(),
         "BetaBase64ImageSourceParam.data": b64encode(png()).decode(),
-        "media_type": "image/png",
-        "PlainTextSourceParam.media_type": "text/plain",
-        "BetaPlainTextSourceParam.media_type": "text/plain",
-        "Base64PDFSourceParam.media_type": "application/pdf",
-        "BetaBase64PDFSourceParam.media_type": "application/pdf",
         "MessageCreateParamsBase.tools": [MESSAGE_TOOL],
-        "input_schema": {"type": "object"},
         "DocumentBlockParam.source": PLAIN,
         "BetaRequestDocumentBlockParam.source": PLAIN,
     },
@@ -295,12 +216,8 @@ def walked(name):
 @pytest.mark.parametrize("name", INTERFACES)
 async def test_the_server_does_what_the_table_says(name):
     table, interface, engine = Table(name), INTERFACES[name], Willing()
-    limits = Limits(send_interval=0, drain_timeout=0.2)
     wrong = []
-    async with (
-        serving(engine, template=TEMPLATE, limits=limits) as server,
-        httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=30) as client,
-    ):
+    async with serving(engine, template=TEMPLATE, send_interval=0) as server, http_of(server) as client:
 
         async def asked(body):
             """Return the verdict of the server on a request, its prompts with their sampling, and its error."""

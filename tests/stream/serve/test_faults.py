@@ -7,10 +7,22 @@ import time
 from contextlib import suppress
 from itertools import count
 
-import httpx
 import openai
 import pytest
-from serving import TOK, Endless, Script, client_of, eventually, fetch, say, serving, small_socket, socket_to, until
+from serving import (
+    TOK,
+    Endless,
+    Script,
+    client_of,
+    eventually,
+    fetch,
+    http_of,
+    say,
+    serving,
+    small_socket,
+    socket_to,
+    until,
+)
 from websockets.exceptions import InvalidStatus
 
 from tokenweir.encode.base.visible_text import visible
@@ -71,7 +83,7 @@ class Stubborn:
 
 async def test_an_engine_that_swallows_its_cancellation_is_abandoned(caplog):
     engine = Stubborn()
-    async with serving(engine, limits=Limits(abandon_timeout=0.2, drain_timeout=0.2)) as server:
+    async with serving(engine, abandon_timeout=0.2) as server:
         async with socket_to(server) as websocket:
             await say(websocket)
             await until(websocket, "response.output_text.delta")
@@ -103,7 +115,7 @@ class Clinging:
 
 async def test_an_answer_ends_although_its_engine_does_not_let_itself_be_closed(caplog):
     engine = Clinging()
-    async with serving(engine, limits=Limits(abandon_timeout=0.2, drain_timeout=0.2)) as server:
+    async with serving(engine, abandon_timeout=0.2) as server:
         async with client_of(server) as client:
             whole = await client.completions.create(model="default", prompt="hi", max_tokens=3)
             assert (whole.choices[0].finish_reason, whole.usage.completion_tokens) == ("length", 3)
@@ -117,8 +129,10 @@ async def test_an_answer_ends_although_its_engine_does_not_let_itself_be_closed(
 
 async def test_abandoned_engines_are_bounded():
     engine = Clinging()
-    limits = Limits(abandon_timeout=0.2, drain_timeout=0.2, max_generations_per_client=2)
-    async with serving(engine, limits=limits) as server, client_of(server) as client:
+    async with (
+        serving(engine, abandon_timeout=0.2, max_generations_per_client=2) as server,
+        client_of(server) as client,
+    ):
         try:
             for _ in range(2):
                 await client.completions.create(model="default", prompt="hi", max_tokens=3)
@@ -161,9 +175,8 @@ async def test_what_is_no_list_of_ids_fails_its_own_answer_only(item):
 
 async def test_engines_of_several_answers_that_swallow_their_cancellation_are_abandoned(caplog):
     engine = Stubborn()
-    limits = Limits(abandon_timeout=0.2, drain_timeout=0.2)
-    async with serving(engine, limits=limits) as server:
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}") as http:
+    async with serving(engine, abandon_timeout=0.2) as server:
+        async with http_of(server) as http:
             body = {"messages": [{"role": "user", "content": "hi"}], "n": 3}
             asking = asyncio.ensure_future(http.post("/v1/chat/completions", json=body))
             await eventually(lambda: engine.begun == 3)
@@ -178,7 +191,7 @@ async def test_engines_of_several_answers_that_swallow_their_cancellation_are_ab
 
 async def test_closing_ends_in_time_although_engines_go_on(caplog):
     engine = Stubborn()
-    async with serving(engine, limits=Limits(drain_timeout=0.2)) as server, client_of(server) as client:
+    async with serving(engine) as server, client_of(server) as client:
         asking = asyncio.ensure_future(client.responses.create(model="default", input="hi"))
         await eventually(lambda: engine.begun)
         server.close()
@@ -199,9 +212,8 @@ async def test_an_engine_that_never_awaits_lets_the_others_run(ids):
                 yield ids
 
     fine = Script("fine", "<|im_end|>")
-    limits = Limits(max_output_tokens=10**9, drain_timeout=0.2)
     async with (
-        serving({"fine": fine, "greedy": Greedy()}, limits=limits) as server,
+        serving({"fine": fine, "greedy": Greedy()}, max_output_tokens=10**9) as server,
         socket_to(server) as greedy,
         socket_to(server) as other,
     ):
@@ -234,7 +246,7 @@ async def test_requests_of_many_items_are_refused_before_anything_is_done():
         await say(websocket, input=items)
         error = (await until(websocket, "error"))[-1]["error"]
         assert (error["code"], error["param"]) == ("too_many_items", "input")
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}") as http:
+        async with http_of(server) as http:
             for path, body in [("/v1/chat/completions", {"messages": items}), ("/v1/responses", {"input": items})]:
                 reply = await http.post(path, json=body)
                 assert (reply.status_code, reply.json()["error"]["code"]) == (400, "too_many_items")
@@ -254,10 +266,7 @@ class Slow:
 
 async def test_prompts_wait_for_each_other_and_too_many_are_refused():
     slow, limits = Slow(), Limits(max_renders=1, max_waiting=2, drain_timeout=0.2)
-    async with (
-        serving(Script("fine", "<|im_end|>"), limits=limits, encoder=slow) as server,
-        httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=60) as http,
-    ):
+    async with serving(Script("fine", "<|im_end|>"), limits=limits, encoder=slow) as server, http_of(server) as http:
         body = {"messages": [{"role": "user", "content": "word"}]}
         posts = {asyncio.create_task(http.post("/v1/chat/completions", json=body)) for _ in range(8)}
         refused = []
@@ -273,10 +282,7 @@ async def test_prompts_wait_for_each_other_and_too_many_are_refused():
 
 async def test_prompts_at_work_do_not_count_as_waiting():
     slow, limits = Slow(), Limits(max_renders=2, max_waiting=1, drain_timeout=0.2)
-    async with (
-        serving(Script("fine", "<|im_end|>"), limits=limits, encoder=slow) as server,
-        httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=60) as http,
-    ):
+    async with serving(Script("fine", "<|im_end|>"), limits=limits, encoder=slow) as server, http_of(server) as http:
         body = {"messages": [{"role": "user", "content": "hi"}]}
         asking = [asyncio.ensure_future(http.post("/v1/chat/completions", json=body)) for _ in range(4)]
         await eventually(lambda: len(slow.asked) == 2)
@@ -287,10 +293,7 @@ async def test_prompts_at_work_do_not_count_as_waiting():
 
 async def test_a_prompt_does_not_wait_without_end():
     slow, limits = Slow(), Limits(max_renders=1, queue_timeout=0.2, drain_timeout=0.2)
-    async with (
-        serving(Script("fine", "<|im_end|>"), limits=limits, encoder=slow) as server,
-        httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=60) as http,
-    ):
+    async with serving(Script("fine", "<|im_end|>"), limits=limits, encoder=slow) as server, http_of(server) as http:
         body = {"messages": [{"role": "user", "content": "hi"}]}
         first = asyncio.ensure_future(http.post("/v1/chat/completions", json=body))
         await eventually(lambda: slow.asked)
@@ -303,8 +306,7 @@ async def test_a_prompt_does_not_wait_without_end():
 
 
 async def test_one_client_cannot_take_all_places():
-    limits = Limits(max_connections_per_client=2, drain_timeout=0.2)
-    async with serving(Script("fine", "<|im_end|>"), api_key=["one", "two"], limits=limits) as server:
+    async with serving(Script("fine", "<|im_end|>"), api_key=["one", "two"], max_connections_per_client=2) as server:
 
         def as_client(key):
             return socket_to(server, additional_headers={"Authorization": f"Bearer {key}"})
@@ -322,8 +324,7 @@ async def test_one_client_cannot_take_all_places():
 
 
 async def test_an_address_is_not_what_a_client_says():
-    limits = Limits(max_connections_per_client=1, drain_timeout=0.2)
-    async with serving(Script("fine", "<|im_end|>"), host="0.0.0.0", limits=limits) as server:
+    async with serving(Script("fine", "<|im_end|>"), host="0.0.0.0", max_connections_per_client=1) as server:
 
         def from_address(address, **headers):
             return socket_to(server, local_addr=(address, 0), additional_headers=headers)
@@ -339,15 +340,20 @@ async def test_an_address_is_not_what_a_client_says():
 
 async def test_one_client_cannot_have_all_engines():
     engine = Endless()
-    limits = Limits(max_generations_per_client=2, max_generations=3, max_output_tokens=10**9, drain_timeout=0.2)
-    async with serving(engine, api_key=["one", "two", "three"], limits=limits) as server:
+    async with serving(
+        engine,
+        api_key=["one", "two", "three"],
+        max_generations_per_client=2,
+        max_generations=3,
+        max_output_tokens=10**9,
+    ) as server:
 
         async def ask(key, http):
             headers = {"Authorization": f"Bearer {key}"}
             reply = await http.post("/v1/responses", json={"input": "hi"}, headers=headers)
             return reply.status_code, reply.json()["error"]["code"]
 
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=60) as http:
+        async with http_of(server) as http:
             running = [asyncio.ensure_future(ask("one", http)) for _ in range(2)]
             await eventually(lambda: server._app.service.admission.generations == 2)
             assert await ask("one", http) == (429, "rate_limit_exceeded")
@@ -361,8 +367,7 @@ async def test_one_client_cannot_have_all_engines():
 
 
 async def test_who_does_not_send_a_request_is_cut_off():
-    limits = Limits(request_timeout=0.2, drain_timeout=0.2)
-    async with serving(Script(), limits=limits) as server:
+    async with serving(Script(), request_timeout=0.2) as server:
         begun = time.monotonic()
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
         writer.write(b"GET /v1/responses HTTP/1.1\r\nHost: 127")  # half a handshake
@@ -393,8 +398,7 @@ async def test_responses_of_another_client_cannot_be_read():
 
 
 async def test_responses_that_one_client_leaves_behind_push_out_none_of_another():
-    limits = Limits(max_detached=2, resume_grace=60, drain_timeout=0.2)
-    async with serving(Script("one", 60), api_key=["one", "two"], limits=limits) as server:
+    async with serving(Script("one", 60), api_key=["one", "two"], max_detached=2, resume_grace=60) as server:
 
         def as_client(key):
             return socket_to(server, additional_headers={"Authorization": f"Bearer {key}"})

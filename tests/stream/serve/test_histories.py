@@ -3,19 +3,17 @@
 import json
 import logging
 
-import httpx
 import pytest
-from serving import TOK, Script, serving
+from case_tables import cases
+from serving import TOK, Script, http_of, serving
 from template_files import template_files
 
 from tokenweir import ChatTemplate, chat
 from tokenweir.stream.prompts.cache.prompt_cache import PromptCache
 
-FUNCTION = {
-    "name": "get_weather",
-    "description": "Look outside.",
-    "parameters": {"type": "object", "properties": {"city": {"type": "string", "description": "c"}}},
-}
+CASES = cases(__file__)
+
+FUNCTION = CASES["function"]
 ASKED = {"role": "user", "content": "Weather?"}
 WRITTEN = ChatTemplate(
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content or '' }}{% for c in m.tool_calls or [] %}"
@@ -101,10 +99,7 @@ async def prompts_of(messages, template):
         "responses": {"input": list(items_of(messages)), "tools": tools and [{"type": "function", **FUNCTION}]},
         "messages": {"messages": list(blocks_of(messages)), "max_tokens": 9, "tools": tools and [schema]},
     }
-    async with (
-        serving(engine, template=template) as server,
-        httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}/v1/") as client,
-    ):
+    async with serving(engine, template=template) as server, http_of(server, "/v1") as client:
         for path, body in bodies.items():
             body = {name: value for name, value in body.items() if value is not None}
             answer = await client.post(path, json={"model": "default", **body})
@@ -129,16 +124,7 @@ async def test_so_it_has_with_templates_of_models(model):
         assert "'type'" not in prompts["chat()"]
 
 
-@pytest.mark.parametrize(
-    ("name", "shown"),
-    [
-        ("cut", "<call>get_weather city=Bern</call>"),
-        ("no JSON", "<call>get_weather</call>"),
-        ("null", "<call>get_weather</call>"),
-        ("parts", "tool\n15C, cloudy<"),
-        ("orphan result", "tool\n15C<"),
-    ],
-)
+@pytest.mark.parametrize(("name", "shown"), CASES["what_the_model_is_shown"])
 async def test_what_the_model_is_shown(name, shown):
     assert shown in (await prompts_of(HISTORIES[name], WRITTEN))["responses"]
 
@@ -150,10 +136,7 @@ async def test_results_stand_in_the_order_of_their_calls():
 
 async def test_mended_arguments_are_logged_and_told_by_render(caplog):
     engine, path = Script("Yes.", "<|im_end|>"), "messages[1].tool_calls[0].function.arguments"
-    async with (
-        serving(engine, template=WRITTEN) as server,
-        httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}/v1/") as client,
-    ):
+    async with serving(engine, template=WRITTEN) as server, http_of(server, "/v1") as client:
         with caplog.at_level(logging.WARNING, "tokenweir.serve"):
             for name, messages in HISTORIES.items():
                 caplog.clear()
@@ -166,21 +149,11 @@ async def test_mended_arguments_are_logged_and_told_by_render(caplog):
 
 
 async def test_leftovers_of_other_servers_are_left_out():
-    leftovers = {
-        "reasoning_details": [{"type": "reasoning.encrypted", "data": "x"}],
-        "provider_specific_fields": {"a": 1},
-        "thinking_blocks": [],
-        "refusal": None,
-        "annotations": [],
-        "audio": None,
-    }
+    leftovers = CASES["leftovers_of_other_servers_are_left_out"]
     answered = called("{}") | leftovers
     answered["tool_calls"][0]["extra_content"] = {"google": {"thought_signature": "x"}}
     engine = Script("Yes.", "<|im_end|>")
-    async with (
-        serving(engine, template=WRITTEN) as server,
-        httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}/v1/") as client,
-    ):
+    async with serving(engine, template=WRITTEN) as server, http_of(server, "/v1") as client:
         for message in (called("{}"), answered):
             body = {"model": "default", "messages": [ASKED, message, result("x")]}
             assert (await client.post("chat/completions", json=body)).status_code == 200

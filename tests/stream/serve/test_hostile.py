@@ -9,15 +9,17 @@ from contextlib import suppress
 
 import httpx
 import pytest
-from serving import TOK, Endless, Script, eventually, fetch, say, serving, socket_to, until
+from case_tables import cases
+from serving import TOK, Endless, Script, eventually, fetch, http_of, say, serving, socket_to, until
 
 from tokenweir import Tokenizer
 from tokenweir.stream.serve.http.endpoints import Endpoints
-from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.transport.http_protocol import MOST_HEAD, MOST_QUEUED
 from tokenweir.stream.serve.transport.socket_protocol import MOST_FRAMES
 from tokenweir.stream.serve.wire.openai.chat import MOST_BIASES
 from tokenweir.stream.serve.wire.shared.errors import RequestError
+
+CASES = cases(__file__)
 
 POST = b"POST /tokenize HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
 
@@ -76,7 +78,7 @@ async def test_a_refusal_is_not_written_into_another_answer():
     body = b'{"prompt":"hi","stream":true,"max_tokens":1000000}'
     head = POST.replace(b"/tokenize", b"/v1/completions") + b"Content-Length: %d\r\n\r\n" % len(body)
     engine = Endless()
-    async with serving(engine, limits=Limits(max_output_tokens=10**9, drain_timeout=0.2)) as server:
+    async with serving(engine, max_output_tokens=10**9) as server:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
         async with asyncio.timeout(20):
             writer.write(head + body)
@@ -122,10 +124,7 @@ async def test_many_ids_are_told_in_a_thread(monkeypatch):
     monkeypatch.setattr(Endpoints, "_detokenized", noted(Endpoints._detokenized))
     text = "the fox " * 1000
     ids = TOK.encode(text)
-    async with (
-        serving(Script("fine", "<|im_end|>")) as server,
-        httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}") as http,
-    ):
+    async with serving(Script("fine", "<|im_end|>")) as server, http_of(server) as http:
         asked = {"prompt": text, "return_token_strs": True, "add_special_tokens": False}
         told = (await http.post("/tokenize", json=asked)).json()
         assert told["tokens"] == ids and "".join(told["token_strs"]) == text
@@ -138,10 +137,7 @@ async def test_many_ids_are_told_in_a_thread(monkeypatch):
 
 @pytest.mark.parametrize("bad", [-1, 1 << 31, True, 1.5, "a", None, [1]])
 async def test_one_wrong_id_among_many_is_refused(bad):
-    async with (
-        serving(Script("fine", "<|im_end|>")) as server,
-        httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}") as http,
-    ):
+    async with serving(Script("fine", "<|im_end|>")) as server, http_of(server) as http:
         for prompt in ([5] * 1000 + [bad], [[5], [5, bad]]):
             reply = await http.post("/v1/completions", json={"prompt": prompt})
             assert (reply.status_code, reply.json()["error"]["param"]) == (400, "prompt")
@@ -155,10 +151,7 @@ async def test_a_bias_for_half_a_vocabulary_is_refused(path):
     asked = {"messages": [{"role": "user", "content": "hi"}]} if "chat" in path else {"prompt": "hi"}
     engine = Script("fine", "<|im_end|>")
     engine.supports = {"logit_bias"}
-    async with (
-        serving(engine) as server,
-        httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}") as http,
-    ):
+    async with serving(engine) as server, http_of(server) as http:
         bias = {str(key): 1 for key in range(MOST_BIASES)}
         assert (await http.post(path, json=asked | {"logit_bias": bias})).status_code == 200
         assert len(engine.sampling.logit_bias) == MOST_BIASES
@@ -231,8 +224,7 @@ MALFORMED = {
 
 @pytest.mark.parametrize("request_bytes", MALFORMED.values(), ids=MALFORMED)
 async def test_malformed_handshakes_write_no_log(request_bytes, caplog):
-    limits = Limits(keep_alive_timeout=0.05, drain_timeout=0.2)
-    async with serving(Script("fine", "<|im_end|>"), api_key="k", limits=limits) as server:
+    async with serving(Script("fine", "<|im_end|>"), api_key="k", keep_alive_timeout=0.05) as server:
         assert (await sent(server, request_bytes + b"\r\n"))[9:12] in (b"", b"400", b"401", b"405", b"426")
         await eventually(lambda: not server._app.service.sockets.count)
     assert [record for record in caplog.records if record.levelname != "INFO"] == []
@@ -320,17 +312,7 @@ async def test_a_request_names_one_host(begin, hosts, status):
 
 
 @pytest.mark.parametrize("begin", ["GET {}/health HTTP/1.1\r\n", SOCKET], ids=["HTTP", "websocket"])
-@pytest.mark.parametrize(
-    ("uri", "host", "allowed"),
-    [
-        ("http://127.0.0.1:80", "evil.example", True),
-        ("http://[::1]", "evil.example", True),
-        ("http://evil.example", "127.0.0.1", False),
-        ("http://127.0.0.1@evil.example", "127.0.0.1", False),
-        ("http://evil.example:80", "127.0.0.1", False),
-        ("", "evil.example", False),
-    ],
-)
+@pytest.mark.parametrize(("uri", "host", "allowed"), CASES["the_host_of_an_absolute_uri_counts"])
 async def test_the_host_of_an_absolute_uri_counts(begin, uri, host, allowed):
     async with serving(Script("fine", "<|im_end|>")) as server:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
@@ -365,7 +347,7 @@ async def test_a_message_of_very_many_frames_is_refused(piece):
 async def test_a_client_that_is_still_sending_hears_that_its_message_is_too_large():
     size = 1 << 22
     begin = bytes([0x81, 0xFF]) + struct.pack("!Q", size) + bytes(4)
-    async with serving(Script(), limits=Limits(max_message_bytes=100)) as server:
+    async with serving(Script(), max_message_bytes=100) as server:
         answer = await told(server, begin, *[bytes(1 << 16)] * (size >> 16))
         assert answer[2:].startswith(struct.pack("!H", 1009) + b"frame with 4194304 bytes")
 
@@ -373,7 +355,7 @@ async def test_a_client_that_is_still_sending_hears_that_its_message_is_too_larg
 async def test_nothing_is_sent_behind_the_goodbye():
     request = json.dumps({"type": "response.create", "input": "hi"}).encode()
     engine = Endless()
-    async with serving(engine, limits=Limits(max_output_tokens=10**9, drain_timeout=0.2)) as server:
+    async with serving(engine, max_output_tokens=10**9) as server:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
         async with asyncio.timeout(20):
             writer.write(HANDSHAKE + b"\r\n")

@@ -4,12 +4,10 @@ import asyncio
 import gc
 import tracemalloc
 
-import httpx
 import pytest
-from serving import TOK, Script, eventually, fetch, say, serving, socket_to, until
+from serving import TOK, Script, eventually, fetch, http_of, say, serving, socket_to, until
 
 from tokenweir.stream.prompts.cache.ledger import ENTRY_BYTES
-from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.wire.responses.compaction import PackedMessage, pack
 
 FINE = ("fine", "<|im_end|>")
@@ -18,14 +16,6 @@ THREADS = 3 * 4 * MEGABYTE
 """Each thread of the pool refers to its last work, the prompt of a megabyte in four bytes a character, until its next."""
 MANY = [{"role": "user", "content": "a"}] * 26_000
 UNPACKED = [{"type": "compaction", "encrypted_content": pack([PackedMessage("user", "a")] * 26_000)}]
-
-
-def http_to(server, **options):
-    return httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=60, **options)
-
-
-def limited(**limits):
-    return Limits(drain_timeout=0.2, **limits)
 
 
 def stored_bytes(server):
@@ -42,7 +32,7 @@ def refusal(reply):
 @pytest.mark.parametrize("path", ["/v1/responses", "/v1/responses/render", "/v1/responses/compact"])
 async def test_a_compaction_is_counted_as_what_it_holds(path):
     engine = Script(*FINE)
-    async with serving(engine) as server, http_to(server) as http:
+    async with serving(engine) as server, http_of(server) as http:
         reply = await http.post(path, json={"model": "default", "input": UNPACKED})
         status, code, message = refusal(reply)
         assert (status, code) == (400, "too_many_items")
@@ -74,7 +64,7 @@ async def test_a_conversation_does_not_grow_past_the_limit_over_a_socket(store):
 
 async def test_a_conversation_does_not_grow_past_the_limit_by_requests():
     engine = Script(*FINE)
-    async with serving(engine) as server, http_to(server) as http:
+    async with serving(engine) as server, http_of(server) as http:
         last = None
         for count in (1000, 1040, 5):
             body = {"input": MANY[:count], "previous_response_id": last}
@@ -91,7 +81,7 @@ async def test_a_conversation_does_not_grow_past_the_limit_by_requests():
 
 
 async def test_a_conversation_does_not_grow_past_its_bytes():
-    async with serving(Script(*FINE), limits=limited(max_message_bytes=10_000)) as server, http_to(server) as http:
+    async with serving(Script(*FINE), max_message_bytes=10_000) as server, http_of(server) as http:
         first = await http.post("/v1/responses", json={"input": "a" * 6000})
         assert first.status_code == 200
         body = {"input": "b" * 6000, "previous_response_id": first.json()["id"]}
@@ -104,7 +94,7 @@ async def test_a_conversation_does_not_grow_past_its_bytes():
 async def test_calls_count_as_items(path):
     calls = [{"id": "", "function": {"name": "f"}}] * 26_000
     messages = [{"role": "user", "content": "hi"}, {"role": "assistant", "tool_calls": calls}]
-    async with serving(Script(*FINE)) as server, http_to(server) as http:
+    async with serving(Script(*FINE)) as server, http_of(server) as http:
         status, code, message = refusal(await http.post(path, json={"messages": messages}))
         assert (status, code) == (400, "too_many_items") and "26002" in message
 
@@ -112,7 +102,7 @@ async def test_calls_count_as_items(path):
 async def test_a_name_that_every_result_repeats_is_short():
     call = {"type": "function_call", "call_id": "c", "arguments": "{}"}
     result = {"type": "function_call_output", "call_id": "c", "output": ""}
-    async with serving(Script(*FINE)) as server, http_to(server) as http:
+    async with serving(Script(*FINE)) as server, http_of(server) as http:
         for length, status in ((256, 200), (257, 400)):
             items = [call | {"name": "f" * length}, result, {"role": "user", "content": "hi"}]
             reply = await http.post("/v1/responses", json={"input": items})
@@ -133,7 +123,7 @@ async def talk(websocket, text, **fields):
 @pytest.mark.parametrize("store", [None, False])
 async def test_idle_sockets_keep_conversations_within_the_budget(store):
     most = 3 * MEGABYTE
-    async with serving(Script(*FINE), limits=limited(max_stored_bytes=most)) as server:
+    async with serving(Script(*FINE), max_stored_bytes=most) as server:
         ledger = server._app.service.ledger
         sockets = [await socket_to(server) for _ in range(6)]
         ids = [await talk(websocket, "a" * (MEGABYTE - 5000), store=store) for websocket in sockets]
@@ -158,7 +148,7 @@ async def test_idle_sockets_keep_conversations_within_the_budget(store):
 async def test_an_idle_socket_keeps_one_copy_of_its_conversation():
     text = "a" * (MEGABYTE - 1000) + "\U0001f30a"  # one character that makes a str take four bytes for each
     count, engine = 8, Script(*FINE)
-    async with serving(engine, limits=limited(max_stored_bytes=1 << 30)) as server:
+    async with serving(engine, max_stored_bytes=1 << 30) as server:
         ledger = server._app.service.ledger
         async with socket_to(server) as websocket:
             await talk(websocket, "hi", store=False)  # what is made once
@@ -183,7 +173,7 @@ async def test_an_idle_socket_keeps_one_copy_of_its_conversation():
 async def test_a_response_at_work_counts_and_keeps_its_messages_once():
     text = "a" * (MEGABYTE - 1000) + "\U0001f30a"
     count, engine = 8, Script("begun", 600)
-    async with serving(engine, limits=limited(max_stored_bytes=1 << 30)) as server:
+    async with serving(engine, max_stored_bytes=1 << 30) as server:
         ledger = server._app.service.ledger
         sockets = [await socket_to(server) for _ in range(count)]
         gc.collect()
@@ -205,9 +195,12 @@ async def test_a_response_at_work_counts_and_keeps_its_messages_once():
 
 
 async def test_a_response_whose_conversation_is_evicted_goes_on_and_cannot_be_continued():
-    limits = limited(max_stored_bytes=2 * (ENTRY_BYTES + 1000))
     engine = Script("begun", 0.3, " and done", "<|im_end|>")
-    async with serving(engine, limits=limits) as server, socket_to(server) as first, socket_to(server) as second:
+    async with (
+        serving(engine, max_stored_bytes=2 * (ENTRY_BYTES + 1000)) as server,
+        socket_to(server) as first,
+        socket_to(server) as second,
+    ):
         await say(first, input="a" * 500)
         await until(first, "response.output_text.delta")
         for _ in range(3):
@@ -220,9 +213,8 @@ async def test_a_response_whose_conversation_is_evicted_goes_on_and_cannot_be_co
 
 
 async def test_one_client_does_not_evict_the_conversations_of_others():
-    limits = limited(max_stored_bytes=4 * MEGABYTE)
-    async with serving(Script(*FINE), api_key=["one", "two"], limits=limits) as server:
-        one, two = (http_to(server, headers={"authorization": f"Bearer {key}"}) for key in ("one", "two"))
+    async with serving(Script(*FINE), api_key=["one", "two"], max_stored_bytes=4 * MEGABYTE) as server:
+        one, two = (http_of(server, headers={"authorization": f"Bearer {key}"}) for key in ("one", "two"))
         async with one, two:
             kept = (await one.post("/v1/responses", json={"input": "a" * 500_000})).json()["id"]
             greedy = [(await two.post("/v1/responses", json={"input": "b" * 990_000})).json()["id"] for _ in range(8)]
@@ -237,7 +229,7 @@ async def test_one_client_does_not_evict_the_conversations_of_others():
 
 
 async def test_cached_prompts_do_not_evict_the_conversations_of_their_client():
-    async with serving(Script(*FINE), limits=limited(max_stored_bytes=2 * MEGABYTE)) as server, http_to(server) as http:
+    async with serving(Script(*FINE), max_stored_bytes=2 * MEGABYTE) as server, http_of(server) as http:
         kept = (await http.post("/v1/responses", json={"input": "a" * 500_000})).json()["id"]
         for letter in "bcdefg":
             messages = [{"role": "user", "content": letter * 900_000}]
@@ -267,7 +259,7 @@ async def test_a_stream_without_a_store_keeps_nothing():
     body = {"input": "hi", "store": False, "stream": True}
     async with (
         serving(Script("begun", 600)) as server,
-        http_to(server) as http,
+        http_of(server) as http,
         http.stream("POST", "/v1/responses", json=body) as reply,
     ):
         async for line in reply.aiter_lines():
@@ -291,9 +283,8 @@ class Gated:
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/chat/completions/render", "/tokenize"])
 async def test_a_light_client_is_served_before_the_backlog_of_a_heavy_one(path):
     gated = Gated()
-    limits = limited(max_renders=1)
-    async with serving(Script(*FINE), encoder=gated, api_key=["one", "two"], limits=limits) as server:
-        heavy, light = (http_to(server, headers={"authorization": f"Bearer {key}"}) for key in ("one", "two"))
+    async with serving(Script(*FINE), encoder=gated, api_key=["one", "two"], max_renders=1) as server:
+        heavy, light = (http_of(server, headers={"authorization": f"Bearer {key}"}) for key in ("one", "two"))
         async with heavy, light:
 
             def ask(http, text):

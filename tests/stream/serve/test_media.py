@@ -12,11 +12,12 @@ import openresponses_types as schemas
 import pytest
 from anthropic import AsyncAnthropic, BadRequestError
 from anthropic.types import Message
+from case_tables import cases
 from openai import AsyncOpenAI
 from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
 from pictures import TEMPLATE, Sighted, data_url, image, png, sound, text, user, wav
-from serving import TOK, Script, say, serving, socket_to, until
+from serving import TOK, Script, http_of, say, serving, socket_to, until
 
 from tokenweir.stream.chat import media as media_module
 from tokenweir.stream.chat.media import LONG_MEDIA, _decode
@@ -26,13 +27,15 @@ from tokenweir.stream.serve.limits.fair_queue import FairQueue
 from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.templates.prompt import Prompt
 
+CASES = cases(__file__)
+
 ANSWER = ("A cat.", "<|im_end|>")
 PNG = {"type": "base64", "media_type": "image/png", "data": b64encode(png()).decode()}
 NOTE = "data:text/plain;base64," + b64encode("wörld".encode()).decode()
 
 
 def served(engine, **limits):
-    return serving(engine, template=TEMPLATE, limits=Limits(send_interval=0, drain_timeout=0.2, **limits))
+    return serving(engine, template=TEMPLATE, send_interval=0, **limits)
 
 
 def openai_of(server):
@@ -40,7 +43,7 @@ def openai_of(server):
 
 
 async def posted(server, path, body):
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=20) as client:
+    async with http_of(server) as client:
         return await client.post(path, json=body)
 
 
@@ -67,7 +70,7 @@ async def test_a_stored_response_keeps_its_image():
     async with served(engine) as server, openai_of(server) as client:
         first = await client.responses.create(model="default", input=asked)
         again = await client.responses.create(model="default", input="Sure?", previous_response_id=first.id)
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}") as http:
+        async with http_of(server) as http:
             metrics = (await http.get("/metrics")).text
     Response.model_validate(again.model_dump())
     assert again.output_text == "A cat."
@@ -145,22 +148,7 @@ async def test_an_engine_without_vision_refuses_in_one_sentence(path, body):
     assert engine.started == 0
 
 
-@pytest.mark.parametrize(
-    ("part", "limits", "said"),
-    [
-        (
-            {"type": "file", "file": {"file_data": "data:application/pdf;base64,aaaa"}},
-            {},
-            "is of type 'application/pdf'",
-        ),
-        ({"type": "file", "file": {"file_id": "f1"}}, {}, "stores and fetches no files"),
-        ({"type": "file", "file": {"file_data": "data:text/plain;base64,/w=="}}, {}, "is not UTF-8"),
-        ({"type": "image_url", "image_url": {"url": "http://127.0.0.1:1/a"}}, {}, "addresses are not fetched"),
-        ({"type": "image_url"}, {}, "image_url is missing"),
-        (image(), {"max_media_bytes": 10}, "may have 10 bytes together"),
-        (image(), {"max_image_pixels": 5}, "2 x 3 pixels; 5 are allowed"),
-    ],
-)
+@pytest.mark.parametrize(("part", "limits", "said"), CASES["refusals_name_the_part"])
 async def test_refusals_name_the_part(part, limits, said):
     engine = Sighted(*ANSWER)
     async with served(engine, **limits) as server:

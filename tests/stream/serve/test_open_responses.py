@@ -3,19 +3,19 @@
 The one of them about image input is in `test_media.py`, over a double of an engine that takes images. Others refuse them.
 """
 
-import asyncio
 import json
 
 import httpx
 import openresponses_types as schemas
 import pytest
+from case_tables import cases
 from pictures import data_url, png
 from pydantic import BaseModel, TypeAdapter
-from serving import TOK, Script, say, serving, socket_to, until
+from serving import Script, Sure, say, serving, socket_to, until
 
-from tokenweir.stream.events.step import EngineStep
-from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.templates.chat_template import ChatTemplate
+
+CASES = cases(__file__)
 
 EVENTS = {
     next(iter(model.model_fields["type"].annotation)).value: model
@@ -26,77 +26,9 @@ TEMPLATE = ChatTemplate(
     "{% if tools %}{% for tool in tools %}{{ tool.function.name }}{% endfor %}{% endif %}"
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}<|im_start|>assistant\n"
 )
-CALL = '<tool_call>{"name": "get_weather", "arguments": {"location": "San Francisco, CA"}}</tool_call>'
-WEATHER = {
-    "type": "function",
-    "name": "get_weather",
-    "description": "Get the current weather for a location",
-    "parameters": {"type": "object", "properties": {"location": {"type": "string"}}, "required": ["location"]},
-}
 HELLO = ("<think>", "hm", "</think>", "Hello!", "<|im_end|>")
 
-TESTS = {
-    "basic text": (HELLO, {"input": [{"type": "message", "role": "user", "content": "Say hello in 3 words."}]}),
-    "system prompt": (
-        HELLO,
-        {
-            "input": [
-                {"type": "message", "role": "system", "content": "You are a pirate."},
-                {"type": "message", "role": "user", "content": "Say hello."},
-            ]
-        },
-    ),
-    "tool calling": (
-        ("I look.", CALL, "<|im_end|>"),
-        {
-            "input": [{"type": "message", "role": "user", "content": "What's the weather in San Francisco?"}],
-            "tools": [WEATHER],
-        },
-    ),
-    "multi-turn": (
-        HELLO,
-        {
-            "input": [
-                {"type": "message", "role": "user", "content": "My name is Alice."},
-                {"type": "message", "role": "assistant", "content": "Hello Alice!"},
-                {"type": "message", "role": "user", "content": "What is my name?"},
-            ]
-        },
-    ),
-    "assistant phase": (
-        HELLO,
-        {
-            "input": [
-                {"type": "message", "role": "assistant", "phase": "commentary", "content": "I use the saved number."},
-                {"type": "message", "role": "assistant", "phase": "final_answer", "content": "The number is four."},
-                {"type": "message", "role": "user", "content": "Repeat only the number."},
-            ]
-        },
-    ),
-    "cut short": (HELLO, {"input": "hi", "max_output_tokens": 4}),
-    "what clients send": (
-        HELLO,
-        {
-            "input": "hi",
-            "store": True,
-            "include": ["reasoning.encrypted_content"],
-            "prompt_cache_key": "k",
-            "safety_identifier": "s",
-            "reasoning": {"effort": "low", "summary": "auto"},
-            "text": {"verbosity": "low", "format": {"type": "text"}},
-            "truncation": "auto",
-            "frequency_penalty": 0,
-            "presence_penalty": 0,
-            "service_tier": "auto",
-            "metadata": {"a": "b"},
-            "tools": [WEATHER, {"type": "web_search"}],
-            "tool_choice": "auto",
-            "parallel_tool_calls": True,
-            "temperature": 0.5,
-            "top_p": 0.9,
-        },
-    ),
-}
+TESTS = CASES["tests"]
 each = pytest.mark.parametrize(("parts", "body"), TESTS.values(), ids=TESTS)
 
 
@@ -109,7 +41,7 @@ def served_by(engine):
         engine,
         template=TEMPLATE,
         reasoning_events="reasoning",
-        limits=Limits(send_interval=0, drain_timeout=0.2),
+        send_interval=0,
     )
 
 
@@ -267,12 +199,6 @@ async def test_an_image_is_refused_by_name():
 
 
 async def test_logprobs_fit_the_schema():
-    class Sure:
-        async def generate(self, prompt_ids, sampling):
-            for token_id in TOK.encode("Hi<|im_end|>"):
-                await asyncio.sleep(0)
-                yield EngineStep([token_id], logprobs=[-0.25], top_logprobs=[[(token_id, -0.25), (72, -2.0)]])
-
     async with serving(Sure()) as server, httpx.AsyncClient() as http:
         body = {"input": "hi", "include": ["message.output_text.logprobs"], "top_logprobs": 2}
         reply = (await http.post(f"http://127.0.0.1:{server.port}/v1/responses", json=body)).json()

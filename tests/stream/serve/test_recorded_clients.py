@@ -8,12 +8,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import httpx
 import pytest
 from derendering import TEMPLATE
-from serving import TOK, serving, socket_to
-
-from tokenweir.stream.serve.limits.limits import Limits
+from serving import TOK, http_of, serving, socket_to
 
 RECORDED = Path(__file__).parent / "recorded"
 SAID = "It says weir. 🙂"
@@ -42,7 +39,7 @@ class Turns:
 
 async def posted(server, path, body):
     """The last object of an answer: what a stream ends with, or the whole."""
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}/v1", timeout=20) as client:
+    async with http_of(server, "/v1") as client:
         answer = await client.post(path, json=body)
     assert answer.status_code == 200, answer.text
     if not body.get("stream"):
@@ -154,10 +151,7 @@ async def test_the_ai_sdk_refers_to_items_of_the_turn_before():
 
 async def test_a_reference_to_an_unknown_item_is_refused_with_its_place():
     engine = Turns("weather", {"city": "Rome"})
-    async with (
-        serving(engine, template=TEMPLATE) as server,
-        httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}/v1", timeout=20) as client,
-    ):
+    async with serving(engine, template=TEMPLATE) as server, http_of(server, "/v1") as client:
         unstored = await client.post("/responses", json={"input": "hi", "store": False})
         for item_id in ("msg_0", unstored.json()["output"][0]["id"]):
             refused = await client.post("/responses", json={"input": [{"type": "item_reference", "id": item_id}]})
@@ -169,8 +163,8 @@ async def test_references_are_bounded_by_what_they_stand_for():
     engine = Turns("weather", {"city": "Rome"})
     engine.turns = ["word " * 1000 + "<|im_end|>"] * 2
     async with (
-        serving(engine, template=TEMPLATE, limits=Limits(max_message_bytes=100_000)) as server,
-        httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}/v1", timeout=20) as client,
+        serving(engine, template=TEMPLATE, max_message_bytes=100_000) as server,
+        http_of(server, "/v1") as client,
     ):
         item = (await client.post("/responses", json={"input": "hi"})).json()["output"][0]
         references = [{"type": "item_reference", "id": item["id"]}] * 100
@@ -184,12 +178,7 @@ async def test_references_are_bounded_by_what_they_stand_for():
 async def test_claude_code_calls_a_tool():
     recording, engine = recorded("claude_code"), Turns("Bash", {"command": "echo weir", "description": "say weir"})
     url, texts, call_id = recording["path"], [], None
-    async with (
-        serving(engine, template=TEMPLATE) as server,
-        httpx.AsyncClient(
-            base_url=f"http://127.0.0.1:{server.port}", timeout=20, headers=recording["headers"]
-        ) as client,
-    ):
+    async with serving(engine, template=TEMPLATE) as server, http_of(server, headers=recording["headers"]) as client:
         for body in recording["post"]:
             for message in body["messages"]:
                 for block in message["content"] if isinstance(message["content"], list) else ():

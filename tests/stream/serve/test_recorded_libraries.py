@@ -8,7 +8,6 @@ import json
 from functools import partial
 from pathlib import Path
 
-import httpx
 import pytest
 from anthropic.types import Message, RawMessageStreamEvent
 from derendering import TEMPLATE
@@ -16,7 +15,7 @@ from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
-from serving import TOK, serving
+from serving import TOK, http_of, serving
 
 RECORDED = Path(__file__).parent / "recorded"
 CLIENTS = ["aider", "ai_sdk", "instructor", "langchain", "litellm", "pydantic_ai"]
@@ -155,10 +154,7 @@ def expected(body):
 @pytest.mark.parametrize("name", CASES)
 async def test_a_library_gets_what_it_asks_for(name):
     engine, given = Model(), {}
-    async with (
-        serving(engine, template=TEMPLATE) as server,
-        httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=20) as client,
-    ):
+    async with serving(engine, template=TEMPLATE) as server, http_of(server) as client:
         for step in CASES[name]:
             body = json.loads(json.dumps(step["body"]), object_hook=partial(named, given))
             text, calls = READERS[step["path"]](await answered(client, step["path"], body))

@@ -6,9 +6,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from case_tables import cases
 from counted_steps import count_steps
 from request_shapes import HEADS, JOINS, MANY, SHAPES
 from steps_of_requests import TIMES
+
+CASES = cases(__file__)
 
 SCRIPT = Path(__file__).parents[2] / "oracles" / "steps_of_requests.py"
 MOST = 1.25 * TIMES
@@ -34,18 +37,7 @@ def test_steps_grow_as_the_request(shape, counts):
 
 def test_every_interface_has_shapes():
     paths = {shape(1)[0] for shape in (JOINS | HEADS | MANY).values()}
-    assert paths >= {
-        "/v1/chat/completions",
-        "/v1/completions",
-        "/v1/responses",
-        "/v1/responses/compact",
-        "/v1/messages",
-        "/v1/messages/count_tokens",
-        "/v1/chat/completions/render",
-        "/v1/messages/render",
-        "/tokenize",
-        "/detokenize",
-    }
+    assert paths >= set(CASES["every_interface_has_shapes"])
 
 
 def test_copies_are_counted(tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Literal
 
 import pytest
+from case_tables import cases
 from openai import AsyncOpenAI
 from pydantic import BaseModel, Field
 
@@ -14,20 +15,10 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.transport.server import serve
 
+CASES = cases(__file__)
+
 ASKED = [{"role": "user", "content": "How is the weather in Rome? Answer as JSON."}]
-TOOL = {
-    "name": "report",
-    "description": "Report the weather.",
-    "parameters": {
-        "type": "object",
-        "properties": {
-            "sky": {"enum": ["sunny", "cloudy"]},
-            "degrees": {"type": "integer", "minimum": 0, "maximum": 40},
-        },
-        "required": ["sky", "degrees"],
-        "additionalProperties": False,
-    },
-}
+TOOL = CASES["tool"]
 
 
 class Weather(BaseModel):

@@ -3,14 +3,15 @@
 import json
 from contextlib import asynccontextmanager
 
-import httpx
 import pytest
-from serving import TOK, serving
+from case_tables import cases
+from serving import TOK, http_of, serving
 
 from tokenweir.stream.events.step import EngineStep
 from tokenweir.templates.chat_template import ChatTemplate
 
-SCHEMA = {"type": "object", "properties": {"answer": {"type": "string"}}}
+CASES = cases(__file__)
+
 JSON = '{"answer":"17"}'
 HI = [{"role": "user", "content": "hi"}]
 OPENING = ChatTemplate(
@@ -74,18 +75,11 @@ class Asked:
 
 @asynccontextmanager
 async def asking(engine, **options):
-    async with (
-        serving(engine, template=OPENING, **options) as server,
-        httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=20) as client,
-    ):
+    async with serving(engine, template=OPENING, **options) as server, http_of(server) as client:
         yield Asked(client)
 
 
-FORMS = {
-    "chat": {"response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": SCHEMA}}},
-    "responses": {"text": {"format": {"type": "json_schema", "name": "a", "schema": SCHEMA}}},
-    "messages": {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}},
-}
+FORMS = CASES["forms"]
 
 
 # -- answers that are held to a schema ---------------------------------------------------------------------------------
@@ -232,11 +226,7 @@ class Thinker(Scripted):
             yield EngineStep(ids=[token_id], logprobs=[-0.5])
 
 
-BUDGETS = {
-    "chat": {"thinking_token_budget": 6},
-    "responses": {"thinking_token_budget": 6},
-    "messages": {"thinking": {"type": "enabled", "budget_tokens": 6}},
-}
+BUDGETS = CASES["budgets"]
 
 
 @pytest.mark.parametrize("interface", BUDGETS)

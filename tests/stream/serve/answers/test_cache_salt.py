@@ -1,9 +1,8 @@
 """Salts: each client has its own in an engine's prefix cache, and none chooses it."""
 
-import httpx
 import pytest
 from engine_doubles import DOUBLES, running
-from serving import Script, serving
+from serving import Script, http_of, serving
 
 from tokenweir.stream.engines.no_engine import NoEngine
 from tokenweir.stream.engines.sglang import SglangEngine
@@ -12,7 +11,7 @@ from tokenweir.stream.serve.answers.cache_salt import SECRET_BYTES, SECRET_FILE,
 
 
 async def ask(server, key, **more):
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=20) as client:
+    async with http_of(server) as client:
         body = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 2} | more
         return await client.post("/v1/chat/completions", json=body, headers={"authorization": f"Bearer {key}"})
 
@@ -50,7 +49,7 @@ async def test_a_client_cannot_choose_its_salt():
 async def rendered(server, key, path="chat/completions", **more):
     body = {"messages": [{"role": "user", "content": "Hi"}], "prompt": "Hi", "input": "Hi", "max_tokens": 2}
     names = {"completions": ("prompt", "max_tokens"), "responses": ("input",)}.get(path, ("messages", "max_tokens"))
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=20) as client:
+    async with http_of(server) as client:
         reply = await client.post(
             f"/v1/{path}/render",
             json={name: body[name] for name in names} | {"model": "default"} | more,

@@ -7,9 +7,8 @@ import logging
 from collections import Counter
 from contextlib import aclosing
 
-import httpx
 import pytest
-from serving import TOK, Endless, Script, eventually, say, serving, socket_to, until
+from serving import TOK, Endless, Script, eventually, http_of, say, serving, socket_to, until
 
 from tokenweir.encode.errors import EngineError, TemplateError
 from tokenweir.stream.engines.engine_server import MAX_EVENT_BYTES
@@ -18,10 +17,6 @@ from tokenweir.stream.serve.answers import generation
 from tokenweir.stream.serve.answers.engines import Engines
 from tokenweir.stream.serve.answers.response_task import ResponseTask
 from tokenweir.stream.serve.wire.shared.errors import RequestError
-
-
-def client_of(server):
-    return httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}")
 
 
 class Failing:
@@ -181,7 +176,7 @@ async def test_a_place_is_free_although_the_end_of_an_answer_fails(path, monkeyp
     caplog.set_level(logging.ERROR, "tokenweir.serve")
     monkeypatch.setattr(generation, "explain", fail)
     monkeypatch.setattr(ResponseTask, "_last_events", fail)
-    async with serving(Failing()) as server, client_of(server) as http:
+    async with serving(Failing()) as server, http_of(server) as http:
         for stream in (False, True):
             body = {"messages": MESSAGES} if "chat" in path else {"input": "hi"}
             reply = await http.post(path, json=body | {"stream": stream})

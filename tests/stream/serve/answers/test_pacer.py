@@ -5,6 +5,7 @@ from time import monotonic
 from types import SimpleNamespace
 
 import pytest
+from case_tables import cases
 
 from tokenweir.stream.serve.answers import pacer as pacer_module
 from tokenweir.stream.serve.answers.pacer import (
@@ -16,6 +17,8 @@ from tokenweir.stream.serve.answers.pacer import (
     SAMPLE_INTERVAL,
     Pacer,
 )
+
+CASES = cases(__file__)
 
 pytestmark = pytest.mark.anyio
 
@@ -141,11 +144,7 @@ class Loop:
 
 @pytest.mark.parametrize(
     ("work", "late", "busy"),
-    [
-        (0.3 * SAMPLE_INTERVAL, 0.0, False),
-        (0.95 * SAMPLE_INTERVAL, 0.0, True),
-        (0.3 * SAMPLE_INTERVAL, SAMPLE_INTERVAL, True),
-    ],
+    CASES["the_load_is_what_the_loop_works_and_what_it_is_late"],
     ids=["idle", "working", "kept from working"],
 )
 def test_the_load_is_what_the_loop_works_and_what_it_is_late(monkeypatch, work, late, busy):

@@ -2,9 +2,8 @@
 
 import json
 
-import httpx
 import pytest
-from serving import TOK, Script, eventually, serving, socket_to, until
+from serving import TOK, Script, eventually, http_of, serving, socket_to, until
 
 from tokenweir.stream.events.step import EngineStep
 from tokenweir.stream.serve.app import application
@@ -27,13 +26,13 @@ def messages(*texts):
 
 async def ask(server, *texts, path="/v1/chat/completions", **headers):
     body = {"messages": messages(*texts)} if "chat" in path else {"input": messages(*texts)}
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=20) as client:
+    async with http_of(server) as client:
         reply = await client.post(path, json=body, headers=headers)
     assert reply.status_code == 200, reply.text
 
 
 async def metric(server, name):
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=20) as client:
+    async with http_of(server) as client:
         lines = (await client.get("/metrics")).text.splitlines()
     return float(next(line.rpartition(" ")[2] for line in lines if line.startswith(f"tokenweir:{name} ")))
 
@@ -122,10 +121,7 @@ class Caching(Script):
 
 
 async def test_usage_and_metrics_have_what_the_engine_had_in_its_cache():
-    async with (
-        serving(Caching(), history="exact") as server,
-        httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=20) as client,
-    ):
+    async with serving(Caching(), history="exact") as server, http_of(server) as client:
         said = messages("Hi")
         usage = (await client.post("/v1/chat/completions", json={"messages": said, "n": 2})).json()["usage"]
         cached = usage["prompt_tokens"] - 1
@@ -158,10 +154,7 @@ async def respond(client, headers=None, **body):
 
 
 async def test_delete_drops_a_response_and_the_tapes_of_its_conversation():
-    async with (
-        serving(Script("ok<|im_end|>"), history="exact") as server,
-        httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=20) as client,
-    ):
+    async with serving(Script("ok<|im_end|>"), history="exact") as server, http_of(server) as client:
         prompts = server._app.service.prompts
         other = await respond(client, input=f"Other {LONG}")
         kept = len(prompts)
@@ -184,10 +177,7 @@ async def test_delete_drops_a_response_and_the_tapes_of_its_conversation():
 
 async def test_a_client_deletes_its_own_responses_only():
     one, two = ({"authorization": f"Bearer {key}"} for key in ("one", "two"))
-    async with (
-        serving(Script("ok"), api_key=["one", "two"]) as server,
-        httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=20) as client,
-    ):
+    async with serving(Script("ok"), api_key=["one", "two"]) as server, http_of(server) as client:
         response = await respond(client, one, input=LONG)
         assert (await client.delete(f"/v1/responses/{response['id']}", headers=two)).status_code == 404
         assert len(server._app.service.prompts) == 1
@@ -197,11 +187,7 @@ async def test_a_client_deletes_its_own_responses_only():
 
 async def test_delete_stops_a_background_response():
     engine = Script("ok", 20.0, "more")
-    async with (
-        serving(engine) as server,
-        httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=20) as client,
-        socket_to(server) as websocket,
-    ):
+    async with serving(engine) as server, http_of(server) as client, socket_to(server) as websocket:
         await websocket.send(json.dumps({"type": "response.create", "input": LONG, "background": True}))
         (created, *_) = await until(websocket, "response.output_text.delta")
         reply = await client.delete(f"/v1/responses/{created['response']['id']}")

@@ -4,9 +4,8 @@ import asyncio
 import json
 from contextlib import asynccontextmanager
 
-import httpx
 import pytest
-from serving import TOK, serving, socket_to, until
+from serving import TOK, http_of, serving, socket_to, until
 
 from tokenweir.stream.events.step import EngineStep
 
@@ -46,10 +45,7 @@ class Parallel(Sampler):
 
 @asynccontextmanager
 async def exact(engine, **options):
-    async with (
-        serving(engine, **{"history": "exact"} | options) as server,
-        httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=20) as client,
-    ):
+    async with serving(engine, **{"history": "exact"} | options) as server, http_of(server) as client:
         yield server, client
 
 

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 import httpx
 import pytest
 import uvicorn
+from case_tables import cases
 from fastapi import FastAPI
 from openai import AsyncOpenAI
 from serving import TOK, Endless, Script, eventually, fetch, say, serving, small_socket, socket_to
@@ -19,6 +20,8 @@ from websockets.exceptions import InvalidStatus
 import tokenweir
 from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.wire.shared.checking import LONG
+
+CASES = cases(__file__)
 
 HI = [{"role": "user", "content": "hi"}]
 
@@ -57,16 +60,7 @@ async def test_a_refused_origin_is_logged_once_with_the_option_that_lets_it_in(c
     assert len(lines) == len({*lines}) == 100
 
 
-@pytest.mark.parametrize(
-    ("version", "hosts", "status"),
-    [
-        ("1.1", 1, 200),
-        ("1.1", 0, 400),
-        ("1.1", 2, 400),
-        ("1.0", 0, 200),
-        ("1.0", 2, 400),
-    ],
-)
+@pytest.mark.parametrize(("version", "hosts", "status"), CASES["a_request_has_one_host_header"])
 async def test_a_request_has_one_host_header(version, hosts, status):
     app, sent = tokenweir.asgi_app(engine=Endless(), tokenizer=TOK, hosts=["*"]), []
     scope = {
@@ -93,21 +87,7 @@ async def test_a_request_has_one_host_header(version, hosts, status):
 async def test_only_json_of_allowed_pages_and_under_known_names_comes_in():
     body = {"messages": HI}
     async with client_of(origins=["https://chat.example"], hosts=["api.example"]) as client:
-        for status, code, options in [
-            (200, None, {"headers": {}}),
-            (200, None, {"headers": {"origin": "https://chat.example"}}),
-            (200, None, {"headers": {"origin": "http://127.0.0.1"}}),
-            (200, None, {"headers": {"host": "api.example"}}),
-            (200, None, {"headers": {"content-type": "application/json; charset=utf-8"}}),
-            (403, "origin_not_allowed", {"headers": {"origin": "https://evil.example"}}),
-            (403, "origin_not_allowed", {"headers": {"origin": "null"}}),
-            (403, "host_not_allowed", {"headers": {"host": "evil.example"}}),
-            (415, "unsupported_media_type", {"headers": {"content-type": "text/plain"}}),
-            (415, "unsupported_media_type", {"headers": {"content-type": "application/x-www-form-urlencoded"}}),
-            (200, None, {"headers": {"content-encoding": "Identity"}}),
-            (415, "unsupported_content_coding", {"headers": {"content-encoding": "gzip"}}),
-            (415, "unsupported_content_coding", {"headers": {"content-encoding": "identity, br"}}),
-        ]:
+        for status, code, options in CASES["only_json_of_allowed_pages_and_under_known_names_comes_in"]:
             headers = {"content-type": "application/json"} | options["headers"]
             reply = await client.post("/v1/chat/completions", content=json.dumps(body), headers=headers)
             assert reply.status_code == status, reply.text
@@ -124,12 +104,7 @@ async def test_preflight():
     ask = {"access-control-request-method": "POST", "access-control-request-headers": "content-type"}
     async with client_of(origins=["https://chat.example"], api_key="k") as client:
         headers = ask | {"origin": "https://chat.example"}
-        for method, path in (
-            ("POST", "/v1/chat/completions"),
-            ("GET", "/v1/models"),
-            ("HEAD", "/health"),
-            ("DELETE", "/v1/responses/resp_1"),
-        ):
+        for method, path in CASES["preflight"]:
             reply = await client.options(path, headers=headers | {"access-control-request-method": method})
             assert reply.status_code == 204
             assert reply.headers["access-control-allow-origin"] == "https://chat.example"
@@ -206,12 +181,7 @@ async def test_models_and_what_is_not_there():
         assert (await client.get("/v1/models/default")).json()["id"] == "demo"  # always the first
         reply = await client.get("/v1/models/gpt-9")
         assert (reply.status_code, reply.json()["error"]["message"]) == (404, "no model 'gpt-9'; served are demo")
-        for path, near in (
-            ("/nowhere", ""),
-            ("/chat/completions", "; it is at /v1/chat/completions"),
-            ("/v1/v1/messages", "; it is at /v1/messages"),
-            ("/v1/health", "; it is at /health"),
-        ):
+        for path, near in CASES["models_and_what_is_not_there"]:
             reply = await client.post(path, json={})
             assert reply.json()["error"]["message"] == f"nothing is served at {path}{near}"
         reply = await client.get("/v1/chat/completions")
@@ -233,12 +203,7 @@ async def test_tokenize_and_detokenize():
         assert TOK.decode(chat["tokens"], skip_special_tokens=False).endswith("<|im_start|>assistant\n")
         bare = (await client.post("/tokenize", json={"messages": HI, "add_generation_prompt": False})).json()
         assert bare["count"] < chat["count"]
-        for path, body, param in [
-            ("/tokenize", {}, "prompt"),
-            ("/tokenize", {"prompt": 3}, "prompt"),
-            ("/detokenize", {"tokens": ["a"]}, "tokens[0]"),
-            ("/detokenize", {"tokens": [10**6]}, "tokens"),
-        ]:
+        for path, body, param in CASES["tokenize_and_detokenize"]:
             reply = await client.post(path, json=body)
             assert (reply.status_code, reply.json()["error"]["param"]) == (400, param)
 
@@ -283,8 +248,9 @@ async def test_metrics():
 
 
 async def test_metrics_tell_what_waits_for_a_slow_reader_and_that_it_was_cut_off():
-    limits = Limits(max_output_tokens=10**9, max_pending_bytes=20_000, stall_timeout=0.5, drain_timeout=0.2)
-    async with serving({"endless": Endless(), "other": Script()}, limits=limits) as server:
+    async with serving(
+        {"endless": Endless(), "other": Script()}, max_output_tokens=10**9, max_pending_bytes=20_000, stall_timeout=0.5
+    ) as server:
 
         async def number(name, model="endless"):
             _, _, body = await fetch(server, "/metrics")

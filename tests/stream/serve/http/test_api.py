@@ -3,19 +3,19 @@
 import asyncio
 import json
 
-import httpx
 import openai
 import pytest
+from case_tables import cases
 from openai import OpenAI
 from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
-from serving import TOK, Endless, Script, client_of, eventually, serving
+from serving import TOK, Endless, Script, Sure, client_of, eventually, http_of, serving
 
 from tokenweir.encode.errors import EngineError
 from tokenweir.stream.engines.ngram import NgramEngine
-from tokenweir.stream.events.step import EngineStep
-from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.templates.chat_template import ChatTemplate
+
+CASES = cases(__file__)
 
 HI = [{"role": "user", "content": "hi"}]
 THINKING = ("<think>", "Let me see.", "</think>", "Hello wörld 🙂!", "<|im_end|>")
@@ -27,20 +27,6 @@ WITH_TOOLS = ChatTemplate(
 )
 CALL = '<tool_call>{"name": "weather", "arguments": {"city": "Rome"}}</tool_call>'
 TOOL = {"type": "function", "function": {"name": "weather", "description": "Look outside."}}
-
-
-class Sure:
-    """An engine that gives logprobs, and several answers."""
-
-    async def generate(self, prompt_ids, sampling):
-        for token_id in TOK.encode("Hello wörld<|im_end|>"):
-            await asyncio.sleep(0)
-            tops = [[(token_id, -0.25), (72, -2.0)][: sampling.top_logprobs]] if sampling.top_logprobs else None
-            yield EngineStep([token_id], logprobs=[-0.25], top_logprobs=tops)
-
-
-def http_of(server, **options):
-    return httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=20, **options)
 
 
 # --- chat completions -------------------------------------------------------------------------------------------------
@@ -86,32 +72,6 @@ async def test_the_synchronous_client():
 
     async with serving(Script("Hello!", "<|im_end|>")) as server:
         assert await asyncio.to_thread(ask, server.port) == ("Hello!", "Hello!", "Hello!")
-
-
-async def test_tools_are_called_and_their_results_sent_back():
-    engine = Script("Let me look.", CALL, "<|im_end|>")
-    async with serving(engine, template=WITH_TOOLS) as server, client_of(server) as client:
-        asked = [{"role": "user", "content": "Is it sunny in Rome?"}]
-        first = await client.chat.completions.create(model="default", messages=asked, tools=[TOOL])
-        (choice,) = first.choices
-        (call,) = choice.message.tool_calls
-        assert (choice.finish_reason, choice.message.content) == ("tool_calls", "Let me look.")
-        assert (call.function.name, json.loads(call.function.arguments)) == ("weather", {"city": "Rome"})
-        name, arguments, call_id = "", "", None
-        async for chunk in await client.chat.completions.create(
-            model="default", messages=asked, tools=[TOOL], stream=True
-        ):
-            for piece in chunk.choices[0].delta.tool_calls or ():
-                call_id = call_id or piece.id
-                name += piece.function.name or ""
-                arguments += piece.function.arguments or ""
-        assert (name, json.loads(arguments)) == ("weather", {"city": "Rome"}) and call_id
-        engine.parts = ("It is.", "<|im_end|>")
-        answered = [*asked, choice.message, {"role": "tool", "tool_call_id": call.id, "content": "sun"}]
-        second = await client.chat.completions.create(model="default", messages=answered, tools=[TOOL])
-        assert second.choices[0].message.content == "It is."
-    assert engine.prompts[0].startswith("weather: Look outside.\n")
-    assert f"Let me look.{CALL}<|im_end|>\n<|im_start|>tool\nsun<|im_end|>" in engine.prompts[2]
 
 
 async def test_tags_count_as_ids_if_the_server_says_so():
@@ -259,12 +219,7 @@ async def test_a_choice_of_tools_is_told_to_a_template_that_reads_it():
     engine = Script("Hello")
     other = {"type": "function", "function": {"name": "now"}}
     async with serving(engine, template=CHOOSING) as server, client_of(server) as client:
-        for tool_choice, parallel, prompt in [
-            ("auto", None, "weather now choice: parallel: hi"),
-            ("none", None, "weather now choice:none parallel: hi"),
-            ("required", False, "weather now choice:required parallel:False hi"),
-            ({"type": "function", "function": {"name": "now"}}, True, "now choice:required parallel:True hi"),
-        ]:
+        for tool_choice, parallel, prompt in CASES["a_choice_of_tools_is_told_to_a_template_that_reads_it"]:
             more = {} if parallel is None else {"parallel_tool_calls": parallel}
             await client.chat.completions.create(
                 model="default", messages=HI, tools=[TOOL, other], tool_choice=tool_choice, **more
@@ -399,7 +354,7 @@ async def test_an_engine_bounds_answers_to_requests_that_set_no_limit():
         message = {"model": "default", "messages": HI, "max_tokens": 30}
         assert (await http.post("/v1/messages", json=message)).status_code == 200
         assert engine.sampling.max_tokens == 30
-    async with serving(engine, limits=Limits(max_output_tokens=5)) as server, client_of(server) as client:
+    async with serving(engine, max_output_tokens=5) as server, client_of(server) as client:
         assert (await client.responses.create(model="default", input="hi")).max_output_tokens == 5
 
 
@@ -547,18 +502,11 @@ async def test_a_failing_engine_is_told_of_without_its_words(failure, caplog):
     assert caplog.text.count("/etc/secret") >= 3
 
 
-@pytest.mark.parametrize(
-    ("path", "body"),
-    [
-        ("/v1/chat/completions", {"messages": HI}),
-        ("/v1/completions", {"prompt": "hi", "max_tokens": 8000}),
-        ("/v1/responses", {"input": "hi"}),
-    ],
-)
+@pytest.mark.parametrize(("path", "body"), CASES["a_client_that_goes_away_stops_its_engine"])
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_client_that_goes_away_stops_its_engine(path, body, stream):
     engine = Endless()
-    async with serving(engine, limits=Limits(drain_timeout=0.2, max_output_tokens=10**9)) as server:
+    async with serving(engine, max_output_tokens=10**9) as server:
         async with http_of(server) as http:
             asking = asyncio.ensure_future(http.post(path, json=body | {"stream": stream}))
             await eventually(lambda: engine.given)
@@ -567,8 +515,7 @@ async def test_a_client_that_goes_away_stops_its_engine(path, body, stream):
 
 
 async def test_silence_is_filled_with_comments():
-    limits = Limits(heartbeat=0.05, drain_timeout=0.2)
-    async with serving(Script("a", 0.5, "b", "<|im_end|>"), limits=limits) as server, http_of(server) as http:
+    async with serving(Script("a", 0.5, "b", "<|im_end|>"), heartbeat=0.05) as server, http_of(server) as http:
         body = {"messages": HI, "stream": True}
         async with http.stream("POST", "/v1/chat/completions", json=body) as reply:
             lines = [line async for line in reply.aiter_lines()]

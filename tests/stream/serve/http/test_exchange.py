@@ -4,12 +4,13 @@ import asyncio
 import json
 
 import pytest
+from case_tables import cases
 from serving import TOK, Endless, eventually
 
 import tokenweir
 from tokenweir.stream.serve.limits.limits import Limits
 
-HI = [{"role": "user", "content": "hi"}]
+CASES = cases(__file__)
 
 
 async def post(app, path, body, send):
@@ -31,15 +32,7 @@ async def post(app, path, body, send):
 
 
 @pytest.mark.parametrize("sent", ["http.response.start", "http.response.body"])
-@pytest.mark.parametrize(
-    ("path", "body"),
-    [
-        ("/v1/chat/completions", {"messages": HI}),
-        ("/v1/completions", {"prompt": ["hi", "you"]}),
-        ("/v1/responses", {"input": "hi"}),
-        ("/v1/messages", {"messages": HI, "max_tokens": 100, "model": "default"}),
-    ],
-)
+@pytest.mark.parametrize(("path", "body"), CASES["a_stream_that_cannot_be_sent_ends_its_answer"])
 async def test_a_stream_that_cannot_be_sent_ends_its_answer(path, body, sent):
     engine = Endless()
     app = tokenweir.asgi_app(engine=engine, tokenizer=TOK, limits=Limits(max_pending_bytes=1000))

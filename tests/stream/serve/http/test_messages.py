@@ -4,17 +4,19 @@ import asyncio
 import json
 
 import anthropic
-import httpx
 import pytest
 from anthropic import Anthropic, AsyncAnthropic
 from anthropic.types import Message, MessageTokensCount, RawMessageStreamEvent
 from anthropic.types.shared import ErrorResponse
+from case_tables import cases
 from pydantic import TypeAdapter
-from serving import TOK, Endless, Script, eventually, serving, small_socket
+from serving import TOK, Endless, Script, eventually, http_of, serving, small_socket
 
 from tokenweir.encode.errors import EngineError
 from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.templates.chat_template import ChatTemplate
+
+CASES = cases(__file__)
 
 HI = [{"role": "user", "content": "hi"}]
 BASICS = {"model": "default", "max_tokens": 100}
@@ -39,7 +41,7 @@ def client_of(server, **options):
 
 
 async def posted(server, body, path="", **headers):
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=20) as client:
+    async with http_of(server) as client:
         return await client.post(f"/v1/messages{path}", json=body, headers=headers)
 
 
@@ -126,34 +128,6 @@ async def test_the_synchronous_client():
     assert [block.to_dict() for block in final.content] == [block.to_dict() for block in whole.content]
     assert final.content[0].signature == whole.content[0].signature
     assert counted.input_tokens == whole.usage.input_tokens == final.usage.input_tokens
-
-
-async def test_a_tool_loop_streams_calls_and_takes_results_and_errors():
-    engine = Script("<think>", "I look.", "</think>", "Let me look.", CALL, "<|im_end|>")
-    asked = [{"role": "user", "content": "Is it sunny in Rome?"}]
-    async with serving(engine, template=WITH_TOOLS) as server, client_of(server) as client:
-        async with client.messages.stream(**BASICS, messages=asked, tools=[TOOL]) as stream:
-            first = await stream.get_final_message()
-        whole = await client.messages.create(**BASICS, messages=asked, tools=[TOOL])
-        kinds = [block.type for block in first.content]
-        assert kinds == [block.type for block in whole.content] == ["thinking", "text", "tool_use"]
-        call = first.content[2]
-        assert (first.stop_reason, whole.stop_reason) == ("tool_use", "tool_use")
-        assert (call.name, call.input, whole.content[2].input) == ("weather", {"city": "Rome"}, {"city": "Rome"})
-        engine.parts = ("It is.", "<|im_end|>")
-        result = {"type": "tool_result", "tool_use_id": call.id, "content": "no signal", "is_error": True}
-        answered = [
-            *asked,
-            {"role": "assistant", "content": first.content},
-            {"role": "user", "content": [result, {"type": "text", "text": "Well?"}]},
-        ]
-        second = await client.messages.create(**BASICS, messages=answered, tools=[TOOL])
-    assert second.content[0].text == "It is."
-    assert engine.prompts[2] == (
-        "weather: Look outside.\n<|im_start|>user\nIs it sunny in Rome?<|im_end|>\n"
-        f"<|im_start|>assistant\n<think>I look.</think>Let me look.{CALL}<|im_end|>\n"
-        "<|im_start|>tool\nError: no signal<|im_end|>\n<|im_start|>user\nWell?<|im_end|>\n<|im_start|>assistant\n"
-    )
 
 
 async def test_the_tool_runner_goes_on_without_a_thread():
@@ -308,14 +282,7 @@ async def test_the_version_of_the_protocol():
 # --- errors and limits ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("body", "status", "kind", "message"),
-    [
-        ({"messages": HI}, 400, "invalid_request_error", "max_tokens is missing"),
-        (BASICS | {"messages": HI, "model": "gpt"}, 404, "not_found_error", "no model 'gpt'; served are default"),
-        (BASICS | {"messages": HI, "container": "x"}, 400, "invalid_request_error", 'container is "x"'),
-    ],
-)
+@pytest.mark.parametrize(("body", "status", "kind", "message"), CASES["errors_have_the_form_of_the_protocol"])
 async def test_errors_have_the_form_of_the_protocol(body, status, kind, message):
     async with serving(Script("Hello")) as server:
         answer = await posted(server, body)
@@ -328,7 +295,7 @@ async def test_errors_have_the_form_of_the_protocol(body, status, kind, message)
 async def test_other_paths_keep_openais_form():
     async with serving(Script("Hello")) as server:
         under = await posted(server, {}, "/nothing")
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}") as client:
+        async with http_of(server) as client:
             beside = await client.post("/v1/messagesque", json={})
     assert under.json()["type"] == "error" and under.status_code == 404
     assert "type" not in beside.json() and beside.json()["error"]["code"] == "not_found"
@@ -368,9 +335,8 @@ async def test_rates_and_places_hold_for_messages_too():
 
 
 async def test_silence_is_filled_with_ping_events():
-    limits = Limits(heartbeat=0.05, drain_timeout=0.2)
     script = Script(0.3, "<think>", 0.3, "a", "</think>", 0.3, "b", "<|im_end|>")
-    async with serving(script, limits=limits) as server:
+    async with serving(script, heartbeat=0.05) as server:
         reply = await posted(server, BASICS | {"messages": HI, "stream": True})
         events = reply.text.split("\n\n")
         assert events.count('event: ping\ndata: {"type":"ping"}') >= 4
@@ -382,8 +348,7 @@ async def test_silence_is_filled_with_ping_events():
 
 async def test_a_reader_that_stalls_is_cut_off():
     engine = Endless()
-    limits = Limits(stall_timeout=0.3, max_pending_bytes=1 << 12, max_output_tokens=1 << 30, drain_timeout=0.2)
-    async with serving(engine, limits=limits) as server:
+    async with serving(engine, stall_timeout=0.3, max_pending_bytes=1 << 12, max_output_tokens=1 << 30) as server:
         body = json.dumps(BASICS | {"messages": HI, "max_tokens": 1 << 30, "stream": True}).encode()
         stalled = small_socket(server)
         head = f"POST /v1/messages HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"

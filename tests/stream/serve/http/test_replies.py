@@ -3,9 +3,8 @@
 import json
 import threading
 
-import httpx
 import pytest
-from serving import TOK, Script, serving
+from serving import TOK, Script, http_of, serving
 
 from tokenweir.stream.serve.http import api, replies
 from tokenweir.stream.serve.limits.limits import Limits
@@ -17,10 +16,7 @@ SMALL = Limits(max_returned_tokens=50, max_outgoing_bytes_per_client=20_000, dra
 
 
 async def asked(path, body, *, engine=None, limits=SMALL):
-    async with (
-        serving(engine or Script("fine", "<|im_end|>"), limits=limits) as server,
-        httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=60) as http,
-    ):
+    async with serving(engine or Script("fine", "<|im_end|>"), limits=limits) as server, http_of(server) as http:
         reply = await http.post(path, json=body)
         # A refusal does not close the connection.
         assert (await http.post("/tokenize", json={"prompt": "hi"})).status_code == 200

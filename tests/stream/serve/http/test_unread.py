@@ -8,7 +8,6 @@ from contextlib import suppress
 import pytest
 from serving import TOK, Endless, Script, eventually, fetch, serving, socket_to
 
-from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.sockets import websocket as server_websocket
 
 pytestmark = pytest.mark.anyio
@@ -48,8 +47,7 @@ class Unread:
 @pytest.mark.parametrize("kept", [b"", b"Connection: close\r\n"], ids=["kept alive", "closed"])
 @pytest.mark.parametrize("words", [60_000, 4_000], ids=["long", "short"])
 async def test_an_answer_that_nobody_reads_is_counted_and_then_given_up(kept, words):
-    limits = Limits(stall_timeout=0.6, drain_timeout=0.2)
-    async with serving(Script(), limits=limits) as server:
+    async with serving(Script(), stall_timeout=0.6) as server:
         service = server._app.service
         clients = [Unread(server, {"prompt": "the fox " * words}, kept=kept) for _ in range(3)]
         for client in clients:
@@ -64,7 +62,7 @@ async def test_an_answer_that_nobody_reads_is_counted_and_then_given_up(kept, wo
 
 
 async def test_a_slow_reader_gets_the_whole_answer():
-    async with serving(Script(), limits=Limits(stall_timeout=0.6, drain_timeout=0.2)) as server:
+    async with serving(Script(), stall_timeout=0.6) as server:
         client = Unread(server, {"prompt": TEXT}, kept=b"Connection: close\r\n")
         await client.ask()
         await eventually(lambda: server._app.service.sockets.outgoing.held)
@@ -76,8 +74,7 @@ async def test_a_slow_reader_gets_the_whole_answer():
 
 
 async def test_a_client_with_too_much_unread_gets_no_more():
-    limits = Limits(max_outgoing_bytes_per_client=1_500_000, drain_timeout=0.2)
-    async with serving(Script(), limits=limits) as server:
+    async with serving(Script(), max_outgoing_bytes_per_client=1_500_000) as server:
         service = server._app.service
         clients = [Unread(server, {"prompt": TEXT}) for _ in range(10)]
         for client in clients:
@@ -91,8 +88,7 @@ async def test_a_client_with_too_much_unread_gets_no_more():
 
 
 async def test_with_too_much_unread_the_client_that_has_most_of_it_loses_it():
-    limits = Limits(max_outgoing_bytes=2_000_000, drain_timeout=0.2)
-    async with serving(Script(), host="0.0.0.0", limits=limits) as server:
+    async with serving(Script(), host="0.0.0.0", max_outgoing_bytes=2_000_000) as server:
         service = server._app.service
         honest = Unread(server, {"prompt": TEXT}, address="127.0.0.9", kept=b"Connection: close\r\n")
         await honest.ask()
@@ -108,8 +104,7 @@ async def test_with_too_much_unread_the_client_that_has_most_of_it_loses_it():
 
 
 async def test_who_leaves_answers_unread_is_refused_until_they_are_read():
-    limits = Limits(max_outgoing_bytes_per_client=1_000_000, drain_timeout=0.2)
-    async with serving(Script(), limits=limits) as server:
+    async with serving(Script(), max_outgoing_bytes_per_client=1_000_000) as server:
         service = server._app.service
         client = Unread(server, {"prompt": TEXT[:300_000]}, kept=b"Connection: close\r\n")
         await client.ask()
@@ -141,9 +136,8 @@ class Large:
 
 @pytest.mark.parametrize("path", ["/v1/completions", "/v1/responses"])
 async def test_a_silent_stream_that_nobody_reads_is_cut_off(path):
-    limits = Limits(stall_timeout=0.4, heartbeat=0.1, max_output_tokens=10**9, drain_timeout=0.2)
     engine = Large()
-    async with serving(engine, limits=limits) as server:
+    async with serving(engine, stall_timeout=0.4, heartbeat=0.1, max_output_tokens=10**9) as server:
         body = {"prompt": "hi", "max_tokens": 10**6} if "comp" in path else {"input": "hi"}
         client = Unread(server, body | {"stream": True}, path=path)
         await client.ask()
@@ -153,8 +147,7 @@ async def test_a_silent_stream_that_nobody_reads_is_cut_off(path):
 
 
 async def test_the_end_of_a_stream_that_nobody_reads_is_given_up():
-    limits = Limits(stall_timeout=0.4, drain_timeout=0.2)
-    async with serving(Script(TEXT[:80_000], "<|im_end|>"), limits=limits) as server:
+    async with serving(Script(TEXT[:80_000], "<|im_end|>"), stall_timeout=0.4) as server:
         body = {"messages": [{"role": "user", "content": "hi"}], "stream": True}
         client = Unread(server, body, path="/v1/chat/completions")
         await client.ask()
@@ -165,10 +158,9 @@ async def test_the_end_of_a_stream_that_nobody_reads_is_given_up():
 
 async def test_what_a_websocket_does_not_read_counts(monkeypatch):
     monkeypatch.setattr(server_websocket, "CLOSE_TIMEOUT", 0.2)
-    limits = Limits(max_output_tokens=10**9, stall_timeout=0.6, drain_timeout=0.2)
     small = socket.socket()
     small.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    async with serving(Endless(), limits=limits) as server:
+    async with serving(Endless(), max_output_tokens=10**9, stall_timeout=0.6) as server:
         small.connect(("127.0.0.1", server.port))
         small.setblocking(False)
         websocket = await socket_to(server, sock=small, ping_interval=None)

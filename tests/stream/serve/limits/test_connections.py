@@ -58,8 +58,7 @@ async def end_of(reader):
 
 
 async def test_silent_sockets_of_one_address_leave_room_to_others():
-    limits = Limits(max_connections=20, max_connections_per_client=8, drain_timeout=0.2)
-    async with serving(Script(), limits=limits) as server, AsyncExitStack() as stack:
+    async with serving(Script(), max_connections=20, max_connections_per_client=8) as server, AsyncExitStack() as stack:
         for _ in range(120):
             await stack.enter_async_context(raw_socket(server, "127.0.0.2"))
         await eventually(lambda: open_sockets(server) == 8)
@@ -70,8 +69,7 @@ async def test_silent_sockets_of_one_address_leave_room_to_others():
 
 
 async def test_a_full_server_resets_a_silent_socket_of_the_address_that_has_most():
-    limits = Limits(max_connections=1, max_connections_per_client=60, drain_timeout=0.2)
-    async with serving(Script(), limits=limits) as server, AsyncExitStack() as stack:
+    async with serving(Script(), max_connections=1, max_connections_per_client=60) as server, AsyncExitStack() as stack:
         for address, number in (("127.0.0.2", 50), ("127.0.0.3", 15)):
             for _ in range(number):
                 await stack.enter_async_context(raw_socket(server, address))
@@ -82,8 +80,12 @@ async def test_a_full_server_resets_a_silent_socket_of_the_address_that_has_most
 
 
 async def test_behind_a_proxy_an_address_may_have_more_sockets_than_a_client():
-    limits = Limits(max_connections_per_client=1, max_connections_per_address=12, drain_timeout=0.2)
-    async with serving(Script(), api_key=["one", "two"], limits=limits) as server, AsyncExitStack() as stack:
+    async with (
+        serving(
+            Script(), api_key=["one", "two"], max_connections_per_client=1, max_connections_per_address=12
+        ) as server,
+        AsyncExitStack() as stack,
+    ):
         for _ in range(10):
             await stack.enter_async_context(raw_socket(server))
 
@@ -100,8 +102,7 @@ async def test_behind_a_proxy_an_address_may_have_more_sockets_than_a_client():
 @pytest.mark.parametrize("path", [b"/v1/responses", b"/nowhere"])
 async def test_a_body_that_nobody_reads_does_not_keep_its_socket(path):
     head = b"POST %b HTTP/1.1\r\n" % path + HOST + JSON + b"Content-Length: 100000000\r\n\r\n"
-    limits = Limits(request_timeout=0.3, drain_timeout=0.2)
-    async with serving(Script(), api_key="right", limits=limits) as server, AsyncExitStack() as stack:
+    async with serving(Script(), api_key="right", request_timeout=0.3) as server, AsyncExitStack() as stack:
         for _ in range(20):
             reader, writer = await stack.enter_async_context(raw_socket(server))
             writer.write(head)
@@ -129,8 +130,7 @@ async def test_a_client_that_sends_its_body_on_still_reads_its_answer():
 )
 @pytest.mark.parametrize("first", [b"", b"GET /health HTTP/1.1\r\n" + HOST + b"\r\n"], ids=["at first", "kept alive"])
 async def test_no_head_keeps_its_socket_by_single_bytes(first, begin):
-    limits = Limits(request_timeout=0.4, drain_timeout=0.2)
-    async with serving(Script(), limits=limits) as server, AsyncExitStack() as stack:
+    async with serving(Script(), request_timeout=0.4) as server, AsyncExitStack() as stack:
         server._uvicorn.config.timeout_keep_alive = 0.4  # instead of uvicorn's 5 seconds
         reader, writer = await stack.enter_async_context(raw_socket(server))
         writer.write(first)
@@ -154,8 +154,7 @@ async def test_no_head_keeps_its_socket_by_single_bytes(first, begin):
     "begin", [b"\x81", b"\x81\xfe\x10\x00aaaa", b"\x01\x80aaaa"], ids=["a head", "a frame", "a fragment"]
 )
 async def test_half_a_message_does_not_keep_its_websocket(begin):
-    limits = Limits(request_timeout=0.3, drain_timeout=0.2)
-    async with serving(Script(), limits=limits) as server, raw_socket(server) as (reader, writer):
+    async with serving(Script(), request_timeout=0.3) as server, raw_socket(server) as (reader, writer):
         writer.write(HANDSHAKE + b"\r\n")
         await reader.readuntil(b"\r\n\r\n")
         writer.write(begin)
@@ -165,17 +164,18 @@ async def test_half_a_message_does_not_keep_its_websocket(begin):
 
 
 async def test_a_websocket_that_only_pings_stays_open():
-    limits = Limits(request_timeout=0.2, drain_timeout=0.2)
-    async with serving(Script(), limits=limits) as server, socket_to(server, ping_interval=None) as websocket:
+    async with serving(Script(), request_timeout=0.2) as server, socket_to(server, ping_interval=None) as websocket:
         for _ in range(10):
             await (await websocket.ping())
             await asyncio.sleep(0.05)
 
 
 async def test_what_arrives_is_bounded_for_each_client():
-    limits = Limits(max_incoming_bytes_per_client=100_000, drain_timeout=0.2)
     head = b"POST /tokenize HTTP/1.1\r\n" + HOST + JSON + b"Content-Length: 90000\r\n\r\n"
-    async with serving(Script(), host="0.0.0.0", limits=limits) as server, AsyncExitStack() as stack:
+    async with (
+        serving(Script(), host="0.0.0.0", max_incoming_bytes_per_client=100_000) as server,
+        AsyncExitStack() as stack,
+    ):
         held = server._app.service.sockets.incoming
         _, first = await stack.enter_async_context(raw_socket(server))
         first.write(head + b" " * 80_000)
@@ -200,7 +200,7 @@ async def test_what_arrives_is_bounded_for_each_client():
 async def test_a_message_counts_until_its_turn_to_be_parsed(leaves):
     body = json.dumps({"prompt": "a"}).encode().ljust(90_000)
     event = json.dumps({"type": "response.cancel"}).encode().ljust(90_000)
-    async with serving(Script(), limits=Limits(drain_timeout=0.2)) as server, AsyncExitStack() as stack:
+    async with serving(Script()) as server, AsyncExitStack() as stack:
         service = server._app.service
         held = service.sockets.incoming
         service.turns._begin_later(1000.0)  # another long message has just been parsed
@@ -225,9 +225,8 @@ async def test_a_message_counts_until_its_turn_to_be_parsed(leaves):
 
 
 async def test_of_what_arrives_in_all_the_greediest_client_loses_some():
-    limits = Limits(max_incoming_bytes=200_000, drain_timeout=0.2)
     head = b"POST /tokenize HTTP/1.1\r\n" + HOST + JSON + b"Content-Length: 90000\r\n\r\n"
-    async with serving(Script(), host="0.0.0.0", limits=limits) as server, AsyncExitStack() as stack:
+    async with serving(Script(), host="0.0.0.0", max_incoming_bytes=200_000) as server, AsyncExitStack() as stack:
         held, aborted = server._app.service.sockets.incoming, server._app.service.metrics.aborted
         for number in range(1, 5):
             _, writer = await stack.enter_async_context(raw_socket(server, "127.0.0.2"))
@@ -242,8 +241,7 @@ async def test_of_what_arrives_in_all_the_greediest_client_loses_some():
 
 
 async def test_sockets_are_counted_by_address_again_when_their_answers_are_taken():
-    limits = Limits(max_output_tokens=10**9, drain_timeout=0.2)
-    async with serving(Endless(), api_key="right", limits=limits) as server, AsyncExitStack() as stack:
+    async with serving(Endless(), api_key="right", max_output_tokens=10**9) as server, AsyncExitStack() as stack:
         service = server._app.service
         body = json.dumps({"prompt": "hi", "stream": True, "max_tokens": 10**9}).encode()
         key = b"Authorization: Bearer right\r\nContent-Length: %d\r\n\r\n" % len(body)

@@ -2,16 +2,18 @@
 
 import json
 
-import httpx
 import pytest
+from case_tables import cases
 from hypothesis import given
 from hypothesis import strategies as st
-from serving import TOK, Endless, Script, eventually, say, serving, socket_to, until
+from serving import TOK, Endless, Script, eventually, http_of, say, serving, socket_to, until
 
 from tokenweir.stream.serve.limits import rates
 from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.limits.rates import Rates, TokenBucket
 from tokenweir.stream.serve.wire.shared.errors import RequestError
+
+CASES = cases(__file__)
 
 pytestmark = pytest.mark.anyio
 
@@ -83,27 +85,13 @@ def test_nothing_is_counted_without_a_rate():
 
 def of(server, key="one"):
     headers = {"Authorization": f"Bearer {key}"}
-    return httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=60, headers=headers)
+    return http_of(server, headers=headers)
 
 
-@pytest.mark.parametrize(
-    ("path", "body"),
-    [
-        ("/v1/chat/completions", {"messages": [TOLD]}),
-        ("/v1/chat/completions", {"messages": [TOLD], "stream": True}),
-        ("/v1/completions", {"prompt": "hi"}),
-        ("/v1/completions", {"prompt": "hi", "stream": True}),
-        ("/v1/responses", {"input": "hi"}),
-        ("/v1/responses", {"input": "hi", "stream": True}),
-        ("/v1/responses/compact", {"model": "default", "input": "hi"}),
-        ("/tokenize", {"prompt": "hi"}),
-        ("/v1/responses/render", {"input": "hi"}),
-    ],
-)
+@pytest.mark.parametrize(("path", "body"), CASES["requests_above_the_rate_are_refused_on_each_path"])
 async def test_requests_above_the_rate_are_refused_on_each_path(path, body):
-    limits = Limits(max_requests_per_minute=2, drain_timeout=0.2)
     async with (
-        serving(Script("fine", "<|im_end|>"), api_key=["one", "two"], limits=limits) as server,
+        serving(Script("fine", "<|im_end|>"), api_key=["one", "two"], max_requests_per_minute=2) as server,
         of(server) as http,
     ):
         for _ in range(2):
@@ -120,8 +108,10 @@ async def test_requests_above_the_rate_are_refused_on_each_path(path, body):
 
 
 async def test_the_turns_of_a_websocket_count():
-    limits = Limits(max_requests_per_minute=2, drain_timeout=0.2)
-    async with serving(Script("fine", "<|im_end|>"), limits=limits) as server, socket_to(server) as websocket:
+    async with (
+        serving(Script("fine", "<|im_end|>"), max_requests_per_minute=2) as server,
+        socket_to(server) as websocket,
+    ):
         for _ in range(2):
             await say(websocket)
             await until(websocket, "response.completed")
@@ -134,10 +124,9 @@ async def test_the_turns_of_a_websocket_count():
 
 
 async def test_tokens_of_prompts_and_answers_count():
-    limits = Limits(max_tokens_per_minute=300, drain_timeout=0.2)
     prompt = "the fox " * 100
     size = len(TOK.encode(prompt))
-    async with serving(Script("the fox " * 60, "<|im_end|>"), limits=limits) as server, of(server) as http:
+    async with serving(Script("the fox " * 60, "<|im_end|>"), max_tokens_per_minute=300) as server, of(server) as http:
         clock = Clock()
         server._app.service.rates._tokens._clock = clock
         reply = await http.post("/v1/completions", json={"prompt": prompt, "max_tokens": 1000, "n": 2})
@@ -158,8 +147,7 @@ async def test_tokens_of_prompts_and_answers_count():
 
 
 async def test_tokens_of_an_answer_that_is_left_count():
-    limits = Limits(max_tokens_per_minute=300, max_output_tokens=10**9, drain_timeout=0.2)
-    async with serving(Endless(), limits=limits) as server, of(server) as http:
+    async with serving(Endless(), max_tokens_per_minute=300, max_output_tokens=10**9) as server, of(server) as http:
         body = {"messages": [TOLD], "stream": True}
         seen = 0
         async with http.stream("POST", "/v1/chat/completions", json=body) as reply:

@@ -3,9 +3,8 @@
 import json
 import logging
 
-import httpx
 import pytest
-from serving import Script, fetch, say, serving, socket_to, until
+from serving import Script, fetch, http_of, say, serving, socket_to, until
 from websockets.exceptions import InvalidStatus
 
 
@@ -17,7 +16,7 @@ async def test_a_line_a_request_without_content(caplog):
     caplog.set_level(logging.INFO, "tokenweir.access")
     async with serving(Script("an answer", "<|im_end|>"), api_key=["first", "second"]) as server:
         headers = {"Authorization": "Bearer second"}
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", headers=headers) as http:
+        async with http_of(server, headers=headers) as http:
             body = {"messages": [{"role": "user", "content": "a question"}]}
             reply = await http.post("/v1/chat/completions?secret=1", json=body)
             await http.get("/nowhere/%1b[31m%0a")

@@ -5,12 +5,10 @@ import logging
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-import httpx
 import pytest
-from serving import TOK, Script, say, serving, socket_to, until
+from serving import TOK, Script, http_of, say, serving, socket_to, until
 
 from tokenweir import LlamaServerEngine
-from tokenweir.stream.serve.limits.limits import Limits
 
 ASKED, ANSWERED = "sesame", "zanzibar"
 SECRETS = (ASKED, ANSWERED, json.dumps([*ASKED.encode()])[1:-1], ",".join(map(str, TOK.encode(ANSWERED))))
@@ -133,9 +131,8 @@ async def test_nothing_that_is_said_is_logged(logged, lying):
         "foreign": LlamaServerEngine(lying, TOK),
     }
     statuses = set()
-    limits = Limits(drain_timeout=0.2, max_message_bytes=1 << 14)
-    async with serving(engines, limits=limits) as server:
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=20) as http:
+    async with serving(engines, max_message_bytes=1 << 14) as server:
+        async with http_of(server) as http:
             for model in engines:
                 for path, body in requests(model) if model == "good" else list(requests(model))[:4]:
                     statuses.add((await http.post(path, json=body)).status_code)

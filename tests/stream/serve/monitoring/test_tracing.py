@@ -8,9 +8,7 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from serving import Endless, Script, eventually, say, serving, socket_to, until
-
-from tokenweir.stream.serve.limits.limits import Limits
+from serving import Endless, Script, eventually, http_of, say, serving, socket_to, until
 
 HI = [{"role": "user", "content": "my secret"}]
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -34,12 +32,8 @@ def spans(provider):
     processor.shutdown()
 
 
-def client_of(server):
-    return httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}")
-
-
 async def test_an_answer_has_a_span(spans):
-    async with serving(Script("fine", "<|im_end|>")) as server, client_of(server) as http:
+    async with serving(Script("fine", "<|im_end|>")) as server, http_of(server) as http:
         body = {"messages": HI, "temperature": 0.5, "max_tokens": 7, "n": 2}
         reply = await http.post("/v1/chat/completions", json=body)
     (span,) = spans()
@@ -62,13 +56,13 @@ async def test_an_answer_has_a_span(spans):
 
 async def test_a_span_belongs_to_the_trace_of_its_request(spans):
     async with serving(Script("fine", "<|im_end|>")) as server:
-        async with client_of(server) as http:
+        async with http_of(server) as http:
             await http.post("/v1/completions", json={"prompt": "hi"}, headers={"traceparent": PARENT})
         async with socket_to(server, additional_headers={"traceparent": PARENT}) as websocket:
             for _ in range(2):
                 await say(websocket)
                 await until(websocket, "response.completed")
-        async with client_of(server) as http:
+        async with http_of(server) as http:
             await http.post("/v1/completions", json={"prompt": "hi"})
     *belonging, own = spans()
     assert [span.name for span in belonging] == ["text_completion default", "chat default", "chat default"]
@@ -86,7 +80,7 @@ def warned(caplog):
 @pytest.mark.parametrize("key", ["k", "wrong"])
 async def test_long_headers_and_baggage_write_no_log(spans, key, caplog):
     odd = {"traceparent": "a" * 3000, "tracestate": "b" * 3000, "baggage": ",".join(["secret=1;", "é", "=="] * 500)}
-    async with serving(Script("fine", "<|im_end|>"), api_key="k") as server, client_of(server) as http:
+    async with serving(Script("fine", "<|im_end|>"), api_key="k") as server, http_of(server) as http:
         headers = {name: value.encode() for name, value in odd.items()} | {"authorization": f"Bearer {key}"}
         reply = await http.post("/v1/completions", json={"prompt": "hi"}, headers=headers)
     assert reply.status_code == (200 if key == "k" else 401)
@@ -95,7 +89,7 @@ async def test_long_headers_and_baggage_write_no_log(spans, key, caplog):
 
 @pytest.mark.parametrize("headers", [{"traceparent": PARENT, "tracestate": "=,=,==" * 80}, {"traceparent": "x" * 500}])
 async def test_malformed_headers_of_traces_are_not_read_without_a_key(headers, spans, caplog):
-    async with serving(Script("fine", "<|im_end|>"), api_key="k") as server, client_of(server) as http:
+    async with serving(Script("fine", "<|im_end|>"), api_key="k") as server, http_of(server) as http:
         assert (await http.post("/v1/completions", json={"prompt": "hi"}, headers=headers)).status_code == 401
         assert (await http.get("/v1/models", headers=headers)).status_code == 401
     assert warned(caplog) == []
@@ -114,7 +108,7 @@ async def test_a_span_of_an_application_is_the_parent(spans, provider):
 
 
 async def test_a_failure_is_told_by_its_code(spans):
-    async with serving(Script("Hel", RuntimeError("at /secret"))) as server, client_of(server) as http:
+    async with serving(Script("Hel", RuntimeError("at /secret"))) as server, http_of(server) as http:
         await http.post("/v1/chat/completions", json={"messages": HI})
     (span,) = spans()
     assert span.status.status_code is trace.StatusCode.ERROR
@@ -123,8 +117,7 @@ async def test_a_failure_is_told_by_its_code(spans):
 
 
 async def test_a_client_that_leaves_ends_the_span(spans):
-    limits = Limits(max_output_tokens=10**9, drain_timeout=0.2)
-    async with serving(Endless(), limits=limits) as server, client_of(server) as http:
+    async with serving(Endless(), max_output_tokens=10**9) as server, http_of(server) as http:
         asking = asyncio.ensure_future(http.post("/v1/chat/completions", json={"messages": HI}))
         await eventually(lambda: server._app.service.admission.generations)
         asking.cancel()
@@ -150,7 +143,7 @@ class Broken:
 @pytest.mark.parametrize("tracer", [Broken(), Broken(span=Broken())], ids=["sampler", "processor"])
 async def test_a_tracer_that_fails_fails_no_answer(monkeypatch, caplog, tracer):
     monkeypatch.setattr(trace, "get_tracer", lambda name: tracer)
-    async with serving(Script("fine", "<|im_end|>")) as server, client_of(server) as http:
+    async with serving(Script("fine", "<|im_end|>")) as server, http_of(server) as http:
         reply = await http.post("/v1/chat/completions", json={"messages": HI})
         assert reply.json()["choices"][0]["message"]["content"] == "fine"
         await eventually(lambda: server._app.service.admission.generations == 0)

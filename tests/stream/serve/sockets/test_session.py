@@ -6,6 +6,7 @@ from contextlib import aclosing, asynccontextmanager
 
 import anyio
 import pytest
+from case_tables import cases
 
 from tokenweir.encode.errors import EngineError, TemplateError
 from tokenweir.stream.chat.cancellable import Cancellable, Deltas
@@ -16,6 +17,8 @@ from tokenweir.stream.serve.answers.service import Service
 from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.sockets import session as session_module
 from tokenweir.stream.serve.sockets.session import Session
+
+CASES = cases(__file__)
 
 pytestmark = pytest.mark.anyio
 
@@ -49,6 +52,10 @@ class Answers:
         finally:
             self.running -= 1
             self.closed.set()
+
+    async def until_closed(self):
+        with anyio.fail_after(5):
+            await self.closed.wait()
 
     async def generate(self):
         for delta in self.deltas:
@@ -127,10 +134,6 @@ async def connection_to(responses, **options):
         yield pipe
         pipe.to_server.close()
     pipe.from_client.close()
-
-
-def kinds(pipe):
-    return [event["type"].removeprefix("response.") for event in pipe.events]
 
 
 async def test_one_response():
@@ -221,16 +224,8 @@ async def test_a_conversation_too_long_to_keep_is_forgotten():
 @pytest.mark.parametrize(
     ("fields", "code", "param", "text"),
     [
-        ({"model": "gpt-9"}, "model_not_found", "model", "no model 'gpt-9'; served are demo, other"),
-        ({"max_output_tokens": 9000}, "invalid_value", "max_output_tokens", "is 9000; this server gives 8192 at most"),
-        ({"input": None}, "missing_required_parameter", "input", "input is missing"),
-        ({"input": []}, "missing_required_parameter", "input", "input is missing"),
-        ({"previous_response_id": "resp_0"}, "previous_response_not_found", "previous_response_id", "'resp_0'"),
-        ({"n": 2}, "unsupported_parameter", "n", "n is 2"),
+        *CASES["refused_and_the_connection_lives_on"],
         ({"input": ["a"] * 3000}, "too_many_items", "input", "input has 3000 items and parts; this server takes 2048"),
-        ({"temperature": "hot"}, "invalid_value", "temperature", 'got "hot"'),
-        ({"type": "response.steer"}, "unknown_event", "type", 'unknown event "response.steer"'),
-        ({"type": "response.cancel", "input": None}, "response_not_in_flight", "response_id", "no response is in"),
     ],
 )
 async def test_refused_and_the_connection_lives_on(fields, code, param, text):
@@ -375,8 +370,7 @@ async def test_a_client_that_leaves_stops_the_engine(deltas):
         await anyio.wait_all_tasks_blocked()
         assert answers.running == 1
         pipe.to_server.close()
-        with anyio.fail_after(5):
-            await answers.closed.wait()
+        await answers.until_closed()
     assert answers.running == 0
 
 
@@ -427,8 +421,7 @@ async def test_a_stalled_reader_is_closed_by_name_and_the_engine_held_back_and_s
         pipe.flowing = anyio.Event()
         await anyio.sleep(0.05)
         seen = produced
-        with anyio.fail_after(5):
-            await answers.closed.wait()
+        await answers.until_closed()
         assert produced <= seen + 2000
         assert await pipe.until_closed() == (1008, "stalled: nothing could be sent for 0.2 s")
 
@@ -459,19 +452,7 @@ async def test_an_idle_session_drains_at_once():
         assert await pipe.until_closed() == (1001, "the server is shutting down")
 
 
-@pytest.mark.parametrize(
-    ("limits", "text"),
-    [
-        ({"max_connections": 0}, "max_connections=0 must be above 0"),
-        ({"heartbeat": -1}, "heartbeat=-1 must be above 0"),
-        ({"send_interval": -0.5}, "send_interval=-0.5 must be at least 0"),
-        ({"stall_timeout": math.nan}, "stall_timeout=nan must be above 0"),
-        ({"max_items": "a"}, "max_items must be int, not 'a'"),
-        ({"max_items": 2.5}, "max_items must be int, not 2.5"),
-        ({"heartbeat": "a"}, "heartbeat must be int or float, not 'a'"),
-        ({"heartbeat": True}, "heartbeat must be int or float, not True"),
-    ],
-)
+@pytest.mark.parametrize(("limits", "text"), CASES["limits_that_cannot_be"])
 async def test_limits_that_cannot_be(limits, text):
     with pytest.raises((ValueError, TypeError), match=text):
         Limits(**limits)
@@ -522,8 +503,7 @@ async def test_a_delta_that_no_event_can_carry_fails_the_response_and_nothing_el
         pipe.create()
         end = (await pipe.until("response.failed"))["response"]
         assert end["error"]["message"] == "a Responses stream carries one answer, not answer 1"
-        with anyio.fail_after(5):
-            await answers.closed.wait()
+        await answers.until_closed()
         answers.deltas = (STOP,)
         pipe.create()
         await pipe.until("response.completed")
@@ -678,8 +658,7 @@ async def test_the_engine_is_stopped_when_the_grace_is_over():
     answers = Answers(TextDelta("a"), 60)
     async with background(answers, Limits(send_interval=0, resume_grace=0.1)) as lost:
         await lose(lost)
-        with anyio.fail_after(5):
-            await answers.closed.wait()
+        await answers.until_closed()
         async with connection_to(lost.responses) as pipe:
             pipe.say({"type": "response.resume", "response_id": lost.events[0]["response"]["id"]})
             error = (await pipe.until("error"))["error"]
@@ -695,8 +674,7 @@ async def test_a_resume_that_is_refused_does_not_end_the_grace():
             response_id = lost.events[0]["response"]["id"]
             pipe.say({"type": "response.resume", "response_id": response_id, "starting_after": 500})
             assert (await pipe.until("error"))["error"]["code"] == "invalid_value"
-        with anyio.fail_after(5):
-            await answers.closed.wait()
+        await answers.until_closed()
 
 
 @pytest.mark.parametrize("cancelled", [False, True])

@@ -3,17 +3,20 @@
 import json
 
 import pytest
-from derendering import ANSWERS, HI, TEMPLATE, client_of, generated, post
-from serving import TOK, Script, serving
+from case_tables import cases
+from derendering import ANSWERS, HI, TEMPLATE, generated, post
+from serving import TOK, Script, http_of, serving
 
 from tokenweir.templates.chat_template import ChatTemplate
+
+CASES = cases(__file__)
 
 
 @pytest.mark.parametrize("name", ANSWERS)
 async def test_an_answer_is_that_of_the_coupled_server(name):
     text, options = ANSWERS[name]
     request = {"messages": HI} | options
-    async with serving(Script(text), template=TEMPLATE) as server, client_of(server) as client:
+    async with serving(Script(text), template=TEMPLATE) as server, http_of(server) as client:
         whole = await post(client, "/v1/chat/completions", request)
         rendered = await post(client, "/v1/chat/completions/render", request)
         body = {
@@ -35,7 +38,7 @@ async def test_an_answer_is_that_of_the_coupled_server(name):
 
 
 async def test_the_prompt_says_whether_thinking_is_open():
-    async with serving(Script(""), template=TEMPLATE) as server, client_of(server) as client:
+    async with serving(Script(""), template=TEMPLATE) as server, http_of(server) as client:
         body = {"generate_response": generated("Hm.</think>Yes.<|im_end|>"), "chat_request": {"messages": HI}}
         body["prompt_token_ids"] = TOK.encode("<|im_start|>assistant\n<think>")
         message = (await post(client, "/v1/chat/completions/derender", body))["choices"][0]["message"]
@@ -53,7 +56,7 @@ OPENED = ChatTemplate(
 
 async def test_messages_stand_for_the_ids_of_their_prompt():
     """As in the example of vLLM's page on derender, which sends the request and how many ids its prompt had."""
-    async with serving(Script(""), template=OPENED) as server, client_of(server) as client:
+    async with serving(Script(""), template=OPENED) as server, http_of(server) as client:
         rendered = await post(client, "/v1/chat/completions/render", {"messages": HI})
         response = generated("Hm.</think>Yes.<|im_end|>")
         body = {"generate_response": response, "chat_request": {"messages": HI}}
@@ -73,7 +76,7 @@ async def test_messages_stand_for_the_ids_of_their_prompt():
 async def test_several_answers_and_engines_with_words_of_their_own():
     response = generated("one", "two") | {"usage": {"prompt_tokens": 7, "completion_tokens": 2, "total_tokens": 9}}
     response["choices"][1] |= {"index": 3, "finish_reason": "abort"}
-    async with serving(Script("")) as server, client_of(server) as client:
+    async with serving(Script("")) as server, http_of(server) as client:
         body = {"generate_response": response, "chat_request": {"messages": HI, "return_token_ids": True}}
         given = await post(client, "/v1/chat/completions/derender", body)
     assert [(c["index"], c["message"]["content"], c["finish_reason"]) for c in given["choices"]] == [
@@ -99,7 +102,7 @@ async def test_probabilities_get_their_tokens(written):
             row(token_id, -0.5) | {"top_logprobs": [row(token_id, -0.5), row(other, -9999.0)]} for token_id in ids
         ]
     }
-    async with serving(Script("")) as server, client_of(server) as client:
+    async with serving(Script("")) as server, http_of(server) as client:
         chat = await post(
             client,
             "/v1/chat/completions/derender",
@@ -119,7 +122,7 @@ async def test_completions_of_several_prompts():
     answers = [generated("<think>one"), generated("two END three", reason="length")]
     body = {"generate_responses": answers, "prompt_tokens": [3, 4], "prompt_token_ids": [None, TOK.encode("a")]}
     body["completion_request"] = {"prompt": ["x", "a"], "stop": "END", "logprobs": 5}
-    async with serving(Script("")) as server, client_of(server) as client:
+    async with serving(Script("")) as server, http_of(server) as client:
         given = await post(client, "/v1/completions/derender", body)
     assert [(c["index"], c["text"], c["finish_reason"]) for c in given["choices"]] == [
         (0, "<think>one", "stop"),
@@ -130,61 +133,31 @@ async def test_completions_of_several_prompts():
 
 async def test_more_answers_than_a_request_may_have_are_refused():
     body = {"generate_responses": [{"choices": [CHOICE] * 8}] * 3}
-    async with serving(Script("")) as server, client_of(server) as client:
+    async with serving(Script("")) as server, http_of(server) as client:
         error = (await post(client, "/v1/completions/derender", body, 400))["error"]
     assert error["message"] == "generate_responses has 24 choices; this server takes 16 at most"
 
 
 async def test_a_long_answer():
     text = "on and on " * 2000
-    async with serving(Script("")) as server, client_of(server) as client:
+    async with serving(Script("")) as server, http_of(server) as client:
         given = await post(client, "/v1/completions/derender", {"generate_responses": [generated(text)]})
     assert given["choices"][0]["text"] == text
 
 
-BAD = TOK.vocab_size
 CHOICE = {"index": 0, "token_ids": [5], "finish_reason": "stop"}
 
 
-@pytest.mark.parametrize(
-    ("body", "param"),
-    [
-        ({}, "generate_response"),
-        ({"generate_response": {"choices": [CHOICE | {"token_ids": None}]}}, "generate_response.choices[0].token_ids"),
-        ({"generate_response": {"choices": [CHOICE | {"token_ids": [BAD]}]}}, "generate_response.choices[0].token_ids"),
-        (
-            {"generate_response": {"choices": [CHOICE | {"token_ids": [-1]}]}},
-            "generate_response.choices[0].token_ids[0]",
-        ),
-        ({"generate_response": {"choices": [CHOICE | {"token_ids": []}] * 17}}, "generate_response"),
-        ({"generate_response": {"choices": [CHOICE], "output_mode": "text"}}, "generate_response.output_mode"),
-        ({"generate_response": {"choices": [CHOICE]}, "prompt_token_ids": [BAD]}, "prompt_token_ids"),
-        ({"generate_response": {"choices": [CHOICE]}, "chat_request": {"stop_token_ids": [BAD]}}, "stop_token_ids"),
-        ({"generate_response": {"choices": [CHOICE]}, "chat_request": {"stop": 5}}, "chat_request.stop"),
-        ({"generate_response": {"choices": [CHOICE]}, "model": "other"}, "model"),
-        (
-            {"generate_response": {"choices": [CHOICE | {"logprobs": {"content": []}}]}},
-            "generate_response.choices[0].logprobs.content",
-        ),
-        (
-            {
-                "generate_response": {
-                    "choices": [CHOICE | {"logprobs": {"content": [{"token": "token_id:x", "logprob": -1}]}}]
-                }
-            },
-            "generate_response.choices[0].logprobs.content[0].token_id",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("body", "param"), CASES["what_cannot_be_decoded_is_refused_by_name"])
 async def test_what_cannot_be_decoded_is_refused_by_name(body, param):
     plain = ChatTemplate("{% for m in messages %}{{ m.content }}{% endfor %}")
-    async with serving(Script(""), template=plain) as server, client_of(server) as client:
+    async with serving(Script(""), template=plain) as server, http_of(server) as client:
         reply = await client.post("/v1/chat/completions/derender", json={"chat_request": {}} | body)
     assert reply.status_code in (400, 404) and reply.json()["error"]["param"] == param, reply.text
 
 
 async def test_a_model_with_thinking_wants_the_request():
-    async with serving(Script(""), template=TEMPLATE) as server, client_of(server) as client:
+    async with serving(Script(""), template=TEMPLATE) as server, http_of(server) as client:
         body = {"generate_response": {"choices": [CHOICE]}}
         error = (await post(client, "/v1/chat/completions/derender", body, 400))["error"]
     assert error["param"] == "chat_request", json.dumps(error)

@@ -1,12 +1,14 @@
 """Requests for text as requests for ids: the prompts are those of the coupled server, the parameters vLLM's."""
 
 import pytest
-from derendering import client_of, post
-from serving import TOK, Script, serving
+from case_tables import cases
+from derendering import post
+from serving import TOK, Script, http_of, serving
 
-from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.wire.openai import chat
 from tokenweir.templates.chat_template import ChatTemplate
+
+CASES = cases(__file__)
 
 HI = [{"role": "user", "content": "hi <|im_end|> there"}]
 PLAIN = ChatTemplate("{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}assistant:")
@@ -14,7 +16,7 @@ PLAIN = ChatTemplate("{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% e
 
 async def test_the_ids_are_those_that_the_coupled_server_sends():
     engine = Script("Hello", "<|im_end|>")
-    async with serving(engine) as server, client_of(server) as client:
+    async with serving(engine) as server, http_of(server) as client:
         for path, body in (
             ("/v1/chat/completions", {"messages": HI}),
             ("/v1/responses", {"input": "hi", "instructions": "Be brief."}),
@@ -34,7 +36,7 @@ async def test_origins_tell_who_wrote_which_ids(path):
     system = {"responses": "instructions", "messages": "system"}.get(path)
     if system:
         asked[system] = "Be brief."
-    async with serving(Script("Hello")) as server, client_of(server) as client:
+    async with serving(Script("Hello")) as server, http_of(server) as client:
         assert "origins" not in await post(client, f"/v1/{path}/render", asked)
         rendered = await post(client, f"/v1/{path}/render", asked | {"return_origins": True})
         spans, ids = rendered["origins"]["spans"], rendered["token_ids"]
@@ -46,7 +48,7 @@ async def test_origins_tell_who_wrote_which_ids(path):
 
 async def test_origins_list_what_the_template_left_out():
     body = {"messages": [*HI, {"role": "assistant", "content": "a", "reasoning_content": "hm"}, *HI]}
-    async with serving(Script("Hello"), template=PLAIN) as server, client_of(server) as client:
+    async with serving(Script("Hello"), template=PLAIN) as server, http_of(server) as client:
         rendered = await post(client, "/v1/chat/completions/render", body | {"return_origins": True})
         assert rendered["origins"]["left_out"] == ["messages[1].reasoning_content"]
         (given,) = await post(client, "/v1/completions/render", {"prompt": [5, 6, 7], "return_origins": True})
@@ -56,7 +58,7 @@ async def test_origins_list_what_the_template_left_out():
 async def test_the_messages_of_a_long_body_are_read_without_objects(monkeypatch):
     conversation = [*HI, {"role": "assistant", "content": 'a "b"\n' * 6000}, {"role": "user", "content": "<|im_end|>é"}]
     body = {"messages": conversation, "temperature": 0.5, "cache_salt": "s", "max_tokens": 3}
-    async with serving(Script("Hello")) as server, client_of(server) as client:
+    async with serving(Script("Hello")) as server, http_of(server) as client:
         with monkeypatch.context() as patch:
             patch.setattr(chat, "_read_messages", lambda *_: None)
             expected = await post(client, "/v1/chat/completions/render", body)
@@ -92,38 +94,18 @@ async def test_what_was_asked_stands_in_the_parameters():
         "return_token_ids": True,
         "skip_special_tokens": False,
     }
-    async with serving(Script("")) as server, client_of(server) as client:
+    async with serving(Script("")) as server, http_of(server) as client:
         rendered = await post(client, "/v1/chat/completions/render", body)
     assert rendered.pop("request_id").startswith("chatcmpl")
     assert rendered.pop("cache_salt") != "team-a"
     rendered.pop("token_ids")
-    assert rendered == {
-        "model": "default",
-        "sampling_params": {
-            "max_tokens": 32,
-            "temperature": 0.5,
-            "frequency_penalty": 0.25,
-            "stop": ["END"],
-            "stop_token_ids": [7],
-            "logit_bias": {"5": 1.5},
-            "n": 2,
-            "seed": 3,
-            "logprobs": 4,
-            "structured_outputs": {"json": {"type": "integer"}},
-            "bad_words": ["dam"],
-            "skip_special_tokens": False,
-        },
-        "priority": 2,
-        "stream": True,
-        "stream_options": {"include_usage": True},
-        "return_token_ids": True,
-    }
+    assert rendered == CASES["what_was_asked_stands_in_the_parameters"]
 
 
 async def test_max_tokens_is_what_server_and_context_leave():
     engine = Script("")
     engine.context_size = 40
-    async with serving(engine, limits=Limits(max_output_tokens=35)) as server, client_of(server) as client:
+    async with serving(engine, max_output_tokens=35) as server, http_of(server) as client:
         rendered = await post(client, "/v1/chat/completions/render", {"messages": [{"role": "user", "content": "hi"}]})
         assert rendered["sampling_params"]["max_tokens"] == 40 - len(rendered["token_ids"])
         (short,) = await post(client, "/v1/completions/render", {"prompt": [5]})
@@ -138,7 +120,7 @@ async def test_the_end_of_the_prompt_can_be_chosen():
         "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
     )
     begun = [*HI, {"role": "assistant", "content": "Well"}]
-    async with serving(Script(""), template=template) as server, client_of(server) as client:
+    async with serving(Script(""), template=template) as server, http_of(server) as client:
         body = {"messages": begun, "add_generation_prompt": False}
         closed = await post(client, "/v1/chat/completions/render", body)
         going_on = await post(client, "/v1/chat/completions/render", body | {"continue_final_message": True})
@@ -146,36 +128,16 @@ async def test_the_end_of_the_prompt_can_be_chosen():
     assert TOK.decode(going_on["token_ids"], skip_special_tokens=False).endswith("\nWell")
 
 
-@pytest.mark.parametrize(
-    ("path", "body", "param"),
-    [
-        ("chat/completions", {"messages": [{"role": "nobody"}]}, "messages[0].role"),
-        ("chat/completions", {"messages": HI, "top_logprobs": 2}, "top_logprobs"),
-        ("chat/completions", {"messages": HI, "logprobs": True, "top_logprobs": 21}, "top_logprobs"),
-        ("chat/completions", {"messages": HI, "use_beam_search": True}, "use_beam_search"),
-        ("chat/completions", {"messages": HI, "return_token_offsets": True}, "return_token_offsets"),
-        ("chat/completions", {"messages": HI, "model": "other"}, "model"),
-        ("chat/completions", {"messages": HI, "cache_salt": ""}, "cache_salt"),
-        ("chat/completions", {"messages": HI, "max_tokens": 10**6}, "max_tokens"),
-        ("chat/completions", {"messages": HI, "n": 17}, "n"),
-        ("completions", {"prompt": []}, "prompt"),
-        ("completions", {"prompt": ""}, None),
-        ("completions", {"prompt": [10**6]}, "prompt"),
-        ("completions", {"prompt": ["a"] * 17}, "prompt"),
-        ("completions", {"prompt": ["a"] * 9, "n": 2}, "n"),
-        ("responses", {"input": "hi", "previous_response_id": "resp_1"}, "previous_response_id"),
-        ("responses", {}, "input"),
-    ],
-)
+@pytest.mark.parametrize(("path", "body", "param"), CASES["what_cannot_be_rendered_is_refused_by_name"])
 async def test_what_cannot_be_rendered_is_refused_by_name(path, body, param):
-    async with serving(Script("")) as server, client_of(server) as client:
+    async with serving(Script("")) as server, http_of(server) as client:
         reply = await client.post(f"/v1/{path}/render", json=body)
     assert reply.json()["error"]["param"] == param and reply.status_code in (400, 404)
 
 
 async def test_a_template_that_refuses_is_a_client_s_error():
     template = ChatTemplate("{{ raise_exception('no such talk') }}")
-    async with serving(Script(""), template=template) as server, client_of(server) as client:
+    async with serving(Script(""), template=template) as server, http_of(server) as client:
         reply = await client.post("/v1/chat/completions/render", json={"messages": HI})
     assert reply.status_code == 400 and "no such talk" in reply.json()["error"]["message"]
 
@@ -189,7 +151,7 @@ async def test_a_forged_thinking_tag_in_an_assistants_history(options, count):
         "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}{# <think> </think> #}",
         control_tokens=TOK.control_texts,
     )
-    async with serving(Script(""), template=template, **options) as server, client_of(server) as client:
+    async with serving(Script(""), template=template, **options) as server, http_of(server) as client:
         for path, body in (("chat/completions", {"messages": forged}), ("responses", {"input": items})):
             ids = (await post(client, f"/v1/{path}/render", body))["token_ids"]
             assert ids.count(closing) == count

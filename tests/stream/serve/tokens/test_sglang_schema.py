@@ -4,57 +4,27 @@ The expected answers are built from the sources and the tests of `rust/sglang-re
 """
 
 import pytest
-from derendering import client_of, post
-from serving import TOK, Script, serving
+from case_tables import cases
+from derendering import post
+from serving import TOK, Script, http_of, serving
 
 from tokenweir.stream.engines.no_engine import NoEngine
 
+CASES = cases(__file__)
+
 HI = [{"role": "user", "content": "hi <|im_end|> there"}]
-METADATA = {
-    "extra_key": "interactive",
-    "priority": 7,
-    "bootstrap_host": "prefill",
-    "bootstrap_port": 8998,
-    "bootstrap_room": 42,
-    "routed_dp_rank": 2,
-    "disagg_prefill_dp_rank": 1,
-}
-DEFAULTS = {
-    "stop": [],
-    "stop_token_ids": None,
-    "stop_regex": [],
-    "temperature": 1.0,
-    "top_p": 1.0,
-    "top_k": 1 << 30,
-    "min_p": 0.0,
-    "frequency_penalty": 0.0,
-    "presence_penalty": 0.0,
-    "repetition_penalty": 1.0,
-    "min_new_tokens": 0,
-    "n": 1,
-    "json_schema": None,
-    "regex": None,
-    "ebnf": None,
-    "structural_tag": None,
-    "ignore_eos": False,
-    "skip_special_tokens": True,
-    "spaces_between_special_tokens": True,
-    "no_stop_trim": False,
-    "stream_interval": None,
-    "logit_bias": None,
-    "sampling_seed": None,
-    "custom_params": None,
-}
+METADATA = CASES["metadata"]
+DEFAULTS = CASES["defaults"]
 
 
 async def rendered(path, body, engine=None):
-    async with serving(engine or NoEngine(4096), render_schema="sglang") as server, client_of(server) as client:
+    async with serving(engine or NoEngine(4096), render_schema="sglang") as server, http_of(server) as client:
         return await post(client, f"/v1/{path}/render", body)
 
 
 async def test_a_plain_chat():
     made = await rendered("chat/completions", {"model": "default", "messages": HI, "max_tokens": 9, "rid": "mine"})
-    async with serving(Script("Hello")) as server, client_of(server) as client:
+    async with serving(Script("Hello")) as server, http_of(server) as client:
         other = await post(client, "/v1/chat/completions/render", {"messages": HI})
     assert len(made.pop("cache_salt")) == 64
     assert made == {
@@ -96,17 +66,7 @@ async def test_the_fields_of_a_chat():
     parameters = made["sampling_params"]
     changed = {name: value for name, value in parameters.items() if value != DEFAULTS.get(name)}
     assert changed.pop("max_new_tokens") == 4096 - len(made["input_ids"])
-    assert changed == {
-        "temperature": 0.5,
-        "sampling_seed": 3,
-        "stop": ["END"],
-        "min_new_tokens": 2,
-        "logit_bias": {"7": 1.5},
-        "stop_regex": ["E[0-9]"],
-        "custom_params": {"a": 1},
-        "skip_special_tokens": False,
-        "no_stop_trim": True,
-    }
+    assert changed == CASES["the_fields_of_a_chat"]
     assert (made["return_logprob"], made["top_logprobs_num"], made["stream"]) == (True, 2, True)
     span = next(span for span in made["origins"]["spans"] if span.get("role") == "user")
     assert TOK.decode(made["input_ids"][span["start"] : span["end"]]) == HI[0]["content"]
@@ -152,14 +112,14 @@ async def test_responses_and_messages_have_the_same_schema():
     [({"n": 2}, "n"), ({"session_id": "s"}, "session_id"), ({"kv_transfer_params": {}}, "kv_transfer_params")],
 )
 async def test_what_sglangs_renderer_refuses_is_refused(body, param):
-    async with serving(NoEngine(4096), render_schema="sglang") as server, client_of(server) as client:
+    async with serving(NoEngine(4096), render_schema="sglang") as server, http_of(server) as client:
         refused = await client.post("/v1/chat/completions/render", json={"messages": HI} | body)
         assert (refused.status_code, refused.json()["error"]["param"]) == (400, param)
 
 
 async def test_media_are_refused():
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
-    async with serving(NoEngine(4096), render_schema="sglang") as server, client_of(server) as client:
+    async with serving(NoEngine(4096), render_schema="sglang") as server, http_of(server) as client:
         message = {"role": "user", "content": [image, {"type": "text", "text": "?"}]}
         refused = await client.post("/v1/chat/completions/render", json={"messages": [message]})
         assert refused.status_code == 400

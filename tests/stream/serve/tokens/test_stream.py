@@ -6,13 +6,16 @@ from base64 import b64decode, b64encode
 
 import msgspec
 import pytest
-from derendering import ANSWERS, CHAT, HI, TEMPLATE, TEXT, TOOL, client_of, cut, derender, generated, joined, post
+from case_tables import cases
+from derendering import ANSWERS, CHAT, HI, TEMPLATE, TEXT, TOOL, cut, derender, generated, joined, post
 from msgspec.structs import replace
-from serving import TOK, Script, serving
+from serving import TOK, Script, http_of, serving
 
 from tokenweir.stream.decode import saved_state
 from tokenweir.stream.decode.saved_state import DIGEST, MAGIC
 from tokenweir.stream.serve.tokens import stream
+
+CASES = cases(__file__)
 
 PROMPT = TOK.encode("<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n")
 FIRST = {"prompt_token_ids": PROMPT}
@@ -24,7 +27,7 @@ SAID = {"chat_request": {"messages": HI}}
 async def test_joined_chunks_are_the_whole_answer(name, sizes):
     text, options = ANSWERS[name]
     request = {"messages": HI} | options
-    async with serving(Script(""), template=TEMPLATE) as server, client_of(server) as client:
+    async with serving(Script(""), template=TEMPLATE) as server, http_of(server) as client:
         body = {"generate_response": generated(text), "chat_request": request}
         (whole,) = (await post(client, CHAT, body | FIRST))["choices"]
         chunks, _ = await derender(client, CHAT, cut(TOK.encode(text), sizes), first=FIRST, chat_request=request)
@@ -42,7 +45,7 @@ async def test_joined_chunks_are_the_whole_answer(name, sizes):
 
 async def test_open_thinking_is_known_from_the_first_chunk_on():
     opened = {"prompt_token_ids": [*PROMPT, *TOK.encode("<think>")]}
-    async with serving(Script(""), template=TEMPLATE) as server, client_of(server) as client:
+    async with serving(Script(""), template=TEMPLATE) as server, http_of(server) as client:
         chunks, _ = await derender(client, CHAT, cut(TOK.encode("Hm.</think>Yes."), [1]), first=opened, **SAID)
     message, _ = joined(chunks)
     assert (message["reasoning"], message["content"]) == ("Hm.", "Yes.")
@@ -50,7 +53,7 @@ async def test_open_thinking_is_known_from_the_first_chunk_on():
 
 async def test_the_prompt_may_come_from_the_engine():
     chunk = {"choices": [{"index": 0, "token_ids": TOK.encode("Yes")}], "prompt_token_ids": PROMPT}
-    async with serving(Script(""), template=TEMPLATE) as server, client_of(server) as client:
+    async with serving(Script(""), template=TEMPLATE) as server, http_of(server) as client:
         body = {"stream": True, "generate_chunk": chunk} | SAID
         given = await post(client, CHAT, body)
         chunk.pop("prompt_token_ids")
@@ -61,7 +64,7 @@ async def test_the_prompt_may_come_from_the_engine():
 
 
 async def test_answers_side_by_side_have_a_state_each():
-    async with serving(Script(""), template=TEMPLATE) as server, client_of(server) as client:
+    async with serving(Script(""), template=TEMPLATE) as server, http_of(server) as client:
         first, other = [], []
         states = {0: None, 1: None}
         for one, two in zip(TOK.encode("wörld 🙂 one"), TOK.encode("<think>wörld 🙂 two"), strict=False):
@@ -80,7 +83,7 @@ async def test_answers_side_by_side_have_a_state_each():
 
 async def test_usage_at_the_end_and_in_every_chunk():
     usage = {"prompt_tokens": 99, "completion_tokens": 3, "total_tokens": 102}
-    async with serving(Script(""), template=TEMPLATE) as server, client_of(server) as client:
+    async with serving(Script(""), template=TEMPLATE) as server, http_of(server) as client:
         chunks, state = await derender(client, CHAT, [TOK.encode("one")], first=FIRST, **SAID)
         body = {"stream": True, "generate_chunk": {"choices": [], "usage": usage}, "stream_state": state} | SAID
         last = await post(client, CHAT, body)
@@ -100,7 +103,7 @@ async def test_usage_at_the_end_and_in_every_chunk():
 async def test_chunks_after_the_end_say_nothing():
     request = {"messages": HI, "stop": ["END"], "logprobs": True}
     pieces = cut(TOK.encode("one END two three four"), [1])
-    async with serving(Script(""), template=TEMPLATE) as server, client_of(server) as client:
+    async with serving(Script(""), template=TEMPLATE) as server, http_of(server) as client:
         chunks, _ = await derender(
             client,
             CHAT,
@@ -120,7 +123,7 @@ async def test_chunks_after_the_end_say_nothing():
 async def test_probabilities_stand_beside_any_parser():
     text = "<think>Hm.</think>wörld 🙂"
     ids = TOK.encode(text)
-    async with serving(Script(""), template=TEMPLATE) as server, client_of(server) as client:
+    async with serving(Script(""), template=TEMPLATE) as server, http_of(server) as client:
         given = {"logprobs": lambda token_id: {"token_id": token_id, "logprob": -token_id / 8}}
         chat, _ = await derender(client, CHAT, cut(ids, [2]), first=FIRST, **SAID, **given)
         flat, _ = await derender(client, TEXT, cut(ids, [2]), **given)
@@ -138,7 +141,7 @@ async def test_probabilities_stand_beside_any_parser():
 async def test_completions_keep_thinking_in_the_text_and_stop():
     pieces = cut(TOK.encode("<think>a</think>b END c"), [3])
     request = {"prompt": "x", "stop": "END", "return_token_ids": True}
-    async with serving(Script("")) as server, client_of(server) as client:
+    async with serving(Script("")) as server, http_of(server) as client:
         chunks, _ = await derender(client, TEXT, pieces, completion_request=request)
     choices = [chunk["choices"][0] for chunk in chunks]
     assert "".join(choice["text"] for choice in choices) == "<think>a</think>b "
@@ -149,7 +152,7 @@ async def test_completions_keep_thinking_in_the_text_and_stop():
 async def test_the_state_does_not_grow():
     call = '<tool_call>{"name": "weather", "arguments": {"a": ["' + "on and on " * 400 + '"]}}</tool_call>'
     request = {"messages": HI, "tools": [TOOL], "stop": ["never"]}
-    async with serving(Script(""), template=TEMPLATE) as server, client_of(server) as client:
+    async with serving(Script(""), template=TEMPLATE) as server, http_of(server) as client:
         sizes = []
         for text in ("<think>" + "on and on " * 40, "<think>" + "on and on " * 400, call[:600], call[:-40]):
             chunks, state = await derender(
@@ -171,7 +174,7 @@ def forged(state, **changes):
 
 async def test_a_hostile_state_is_refused():
     chunk = {"choices": [{"index": 0, "token_ids": TOK.encode("more"), "finish_reason": None}]}
-    async with serving(Script(""), template=TEMPLATE) as server, client_of(server) as client:
+    async with serving(Script(""), template=TEMPLATE) as server, http_of(server) as client:
         _, state = await derender(client, CHAT, [TOK.encode("one")], last=None, first=FIRST, **SAID)
         text = state["state"]
         hostile = [
@@ -209,7 +212,7 @@ async def test_a_hostile_state_is_refused():
 
 
 async def test_a_state_whose_parts_contradict_each_other_is_refused():
-    async with serving(Script(""), template=TEMPLATE) as server, client_of(server) as client:
+    async with serving(Script(""), template=TEMPLATE) as server, http_of(server) as client:
         states = []
         for text in ("one", "<thi"):
             _, carried = await derender(client, CHAT, [TOK.encode(text)], last=None, first=FIRST, **SAID)
@@ -227,27 +230,15 @@ async def test_a_state_whose_parts_contradict_each_other_is_refused():
 
 async def test_a_state_without_a_decoder_does_not_begin_anew():
     chunk = {"choices": [{"index": 0, "token_ids": TOK.encode("more")}]}
-    async with serving(Script(""), template=TEMPLATE) as server, client_of(server) as client:
+    async with serving(Script(""), template=TEMPLATE) as server, http_of(server) as client:
         _, state = await derender(client, CHAT, [TOK.encode("one")], last=None, first=FIRST, **SAID)
         body = {"stream": True, "generate_chunk": chunk, "stream_state": forged(state, decoder=b"")} | SAID
         assert (await post(client, CHAT, body, 400))["error"]["param"] == "stream_state"
 
 
-@pytest.mark.parametrize(
-    ("body", "param"),
-    [
-        ({"generate_chunk": {"choices": [{"index": 0}, {"index": 1}]}}, "generate_chunk.choices"),
-        ({"generate_chunk": {"choices": [{"index": 0}], "output_mode": "derender"}}, "generate_chunk.output_mode"),
-        (
-            {"generate_chunk": {"choices": [{"index": 0, "token_ids": [TOK.vocab_size]}]}},
-            "generate_chunk.choices[0].token_ids",
-        ),
-        ({"generate_chunk": {"choices": [{"index": 0}]}, "prompt_token_ids": [-1]}, "prompt_token_ids[0]"),
-        ({"generate_chunk": {}}, "generate_chunk"),
-    ],
-)
+@pytest.mark.parametrize(("body", "param"), CASES["what_cannot_be_decoded_is_refused_by_name"])
 async def test_what_cannot_be_decoded_is_refused_by_name(body, param):
-    async with serving(Script(""), template=TEMPLATE) as server, client_of(server) as client:
+    async with serving(Script(""), template=TEMPLATE) as server, http_of(server) as client:
         reply = await client.post(CHAT, json={"stream": True} | SAID | FIRST | body)
     assert reply.status_code == 400 and reply.json()["error"]["param"] == param, reply.text
 
@@ -261,8 +252,8 @@ async def test_any_worker_takes_any_chunk():
     async with (
         serving(Script(""), template=TEMPLATE) as one,
         serving(Script(""), template=TEMPLATE) as other,
-        client_of(one) as first,
-        client_of(other) as second,
+        http_of(one) as first,
+        http_of(other) as second,
     ):
         for number, piece in enumerate(pieces):
             reason = "stop" if number == len(pieces) - 1 else None
@@ -288,7 +279,7 @@ async def test_a_long_state_is_refused_off_the_event_loop(monkeypatch):
     threads = []
     read = stream.read_state
     monkeypatch.setattr(stream, "read_state", lambda text: threads.append(threading.current_thread()) or read(text))
-    async with serving(Script(""), template=TEMPLATE) as server, client_of(server) as client:
+    async with serving(Script(""), template=TEMPLATE) as server, http_of(server) as client:
         _, state = await derender(client, CHAT, [TOK.encode("one")], last=None, first=FIRST, **SAID)
         chunk = {"choices": [{"index": 0, "token_ids": [], "finish_reason": None}]}
         for held in ("", "<" * 300_000):

@@ -9,8 +9,11 @@ import sys
 from contextlib import ExitStack
 
 import pytest
+from case_tables import cases
 
-from tokenweir.stream.serve.transport.listener import SPARE_DESCRIPTORS, Listener, raise_descriptor_limit
+from tokenweir.stream.serve.transport.listener import Listener, raise_descriptor_limit
+
+CASES = cases(__file__)
 
 LIMIT = 64
 SERVER = f"""
@@ -96,16 +99,7 @@ def test_a_connection_is_closed_by_the_reserve_where_none_is_idle(exhausted, cap
     assert len(caplog.records) == 1
 
 
-@pytest.mark.parametrize(
-    ("soft", "hard", "wanted"),
-    [
-        (64, 1 << 20, 2 * 1024 + SPARE_DESCRIPTORS),
-        (64, 1000, 1000),
-        (1 << 19, 1 << 20, None),
-        (-1, -1, None),
-        (64, -1, 2112),
-    ],
-)
+@pytest.mark.parametrize(("soft", "hard", "wanted"), CASES["the_limit_is_raised_to_what_the_connections_need"])
 def test_the_limit_is_raised_to_what_the_connections_need(soft, hard, wanted, monkeypatch):
     calls = []
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (soft, hard))

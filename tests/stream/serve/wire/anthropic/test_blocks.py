@@ -6,6 +6,7 @@ import anthropic
 import pytest
 from anthropic.types import ServerToolUseBlockParam, UserMessageParam
 from anthropic.types.beta import BetaContentBlockParam
+from case_tables import cases
 from pydantic import TypeAdapter
 from serving import Script, serving
 
@@ -13,16 +14,11 @@ from tokenweir.stream.serve.wire.anthropic.requests import parse_message
 from tokenweir.stream.serve.wire.shared.errors import RequestError
 from tokenweir.templates.chat_template import ChatTemplate
 
+CASES = cases(__file__)
+
 BLOCK = TypeAdapter(BetaContentBlockParam)
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
-FOUND = {
-    "type": "search_result",
-    "source": "https://a.example",
-    "title": "Weather",
-    "content": [{"type": "text", "text": "Sun. "}, {"type": "text", "text": "Wind."}],
-    "citations": {"enabled": True},
-    "cache_control": {"type": "ephemeral"},
-}
+FOUND = CASES["found"]
 FOUND_TEXT = "Weather (https://a.example):\nSun. Wind.\n"
 
 
@@ -43,18 +39,7 @@ def history(*blocks, role="user"):
     return parse_message(body).history(later_system=True, keep_billing_header=False, max_items=99)
 
 
-@pytest.mark.parametrize(
-    ("block", "shown"),
-    [
-        (FOUND, FOUND_TEXT),
-        (document({"type": "content", "content": "Sun."}), "Sun."),
-        (document({"type": "content", "content": [text("Su"), text("n.")]}, title="T"), "T:\nSun.\n"),
-        (
-            document({"type": "text", "media_type": "text/plain", "data": "Sun."}, title="T", context="Of May."),
-            "Of May.\nT:\nSun.\n",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("block", "shown"), CASES["texts_of_blocks_are_taken_also_within_results"])
 def test_texts_of_blocks_are_taken_also_within_results(block, shown):
     assert history(text("See "), block).messages == [{"role": "user", "content": f"a\n\nSee {shown}"}]
     called = {"type": "tool_use", "id": "c1", "name": "look", "input": {}}
@@ -76,12 +61,7 @@ def test_images_of_a_document_stay_in_their_place():
 
 
 CODE = {"type": "code_execution_result", "stdout": "2", "stderr": "", "return_code": 0, "content": []}
-VIEW = {"type": "text_editor_code_execution_view_result", "file_type": "text", "content": "x = 1"}
-PAGE = {
-    "type": "web_fetch_result",
-    "url": "https://a.example",
-    "content": document({"type": "text", "media_type": "text/plain", "data": "Sun."}, title="T"),
-}
+PAGE = CASES["page"]
 
 
 def used(name, given, kind="server_tool_use", **more):
@@ -93,46 +73,7 @@ def result(kind, content, **more):
 
 
 @pytest.mark.parametrize(
-    ("call", "answered", "name", "shown"),
-    [
-        (used("code_execution", {"code": "1+1"}), result("code_execution", CODE), "code_execution", json.dumps(CODE)),
-        (
-            used("bash_code_execution", {"command": "ls"}),
-            result("bash_code_execution", CODE | {"type": "bash_code_execution_result"}),
-            "bash_code_execution",
-            json.dumps(CODE | {"type": "bash_code_execution_result"}),
-        ),
-        (
-            used("text_editor_code_execution", {"command": "view"}),
-            result("text_editor_code_execution", VIEW),
-            "text_editor_code_execution",
-            json.dumps(VIEW),
-        ),
-        (
-            used("web_fetch", {"url": "https://a.example"}),
-            result("web_fetch", PAGE),
-            "web_fetch",
-            "https://a.example:\nT:\nSun.\n",
-        ),
-        (
-            used("web_fetch", {"url": "https://a.example"}),
-            result("web_fetch", {"type": "web_fetch_tool_result_error", "error_code": "unavailable"}),
-            "web_fetch",
-            '{"type": "web_fetch_tool_result_error", "error_code": "unavailable"}',
-        ),
-        (
-            used("read", {"a": 1}, "mcp_tool_use", server_name="docs"),
-            result("mcp", [text("A page.")], is_error=False),
-            "docs__read",
-            "A page.",
-        ),
-        (
-            used("read", {}, "mcp_tool_use", server_name="docs"),
-            result("mcp", "no", is_error=True),
-            "docs__read",
-            "Error: no",
-        ),
-    ],
+    ("call", "answered", "name", "shown"), CASES["a_call_that_the_provider_ran_is_written_if_its_result_can_be_read"]
 )
 def test_a_call_that_the_provider_ran_is_written_if_its_result_can_be_read(call, answered, name, shown):
     read = history(text("I look."), call, answered, text("So."), role="assistant")
@@ -145,13 +86,7 @@ def test_a_call_that_the_provider_ran_is_written_if_its_result_can_be_read(call,
 
 
 HIT = {"type": "web_search_result", "title": "A", "url": "https://a.example", "encrypted_content": "x"}
-SECRET = {
-    "type": "encrypted_code_execution_result",
-    "encrypted_stdout": "x",
-    "stderr": "",
-    "return_code": 0,
-    "content": [],
-}
+SECRET = CASES["secret"]
 PDF = PAGE | {"content": document({"type": "base64", "media_type": "application/pdf", "data": "JVBERg=="})}
 REFERENCES = {"type": "tool_search_tool_search_result", "tool_references": []}
 

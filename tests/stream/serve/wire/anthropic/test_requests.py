@@ -4,6 +4,7 @@ import json
 
 import pytest
 from anthropic.types import Message
+from case_tables import cases
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +14,8 @@ from tokenweir.stream.serve.wire.anthropic.answers import MessageAnswer
 from tokenweir.stream.serve.wire.anthropic.requests import parse_count, parse_message
 from tokenweir.stream.serve.wire.shared.answer_format import AnsweredPrompt
 from tokenweir.stream.serve.wire.shared.errors import RequestError
+
+CASES = cases(__file__)
 
 BASICS = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
 CALL = {"type": "tool_use", "id": "c1", "name": "look", "input": {"at": "wörld"}}
@@ -76,16 +79,7 @@ def test_thinking_text_and_calls_are_one_message_and_results_name_their_function
     assert read.left_out == ["messages[1].content[0]"]
 
 
-@pytest.mark.parametrize(
-    ("block", "expected"),
-    [
-        (result("no", is_error=True), "Error: no"),
-        (result([], is_error=True), "Error"),
-        (result("no", is_error=False), "no"),
-        (result(None), ""),
-        (result([{"type": "tool_reference", "tool_name": "look"}]), "look"),
-    ],
-)
+@pytest.mark.parametrize(("block", "expected"), CASES["results"])
 def test_results(block, expected):
     assert spoken(user("hi"), assistant(CALL), user(block))[-1] == ("tool", expected)
 
@@ -94,31 +88,7 @@ LATER = {"role": "system", "content": "Mind the gap."}
 
 
 @pytest.mark.parametrize(
-    ("messages", "kept", "folded"),
-    [
-        ([LATER, user("a")], "system: Mind the gap.|user: a", "system: Mind the gap.|user: a"),
-        ([user("a"), LATER], "user: a|system: Mind the gap.", "user: a\n\nMind the gap."),
-        (
-            [user("a"), assistant(text("b")), LATER, user("c")],
-            "user: a|assistant: b|system: Mind the gap.|user: c",
-            "user: a|assistant: b|user: Mind the gap.\n\nc",
-        ),
-        (
-            [user("a"), assistant(CALL), LATER, user(result("sun"))],
-            "user: a|assistant: |system: Mind the gap.|tool: sun",
-            "user: a|assistant: |tool: sun\n\nMind the gap.",
-        ),
-        (
-            [user("a"), assistant(text("b")), LATER, LATER, assistant(text("c"))],
-            "user: a|assistant: b|system: Mind the gap.\n\nMind the gap.|assistant: c",
-            "user: a|assistant: b|user: Mind the gap.\n\nMind the gap.|assistant: c",
-        ),
-        (
-            [user("a"), assistant(text("b")), LATER],
-            "user: a|assistant: b|system: Mind the gap.",
-            "user: a|assistant: b|user: Mind the gap.",
-        ),
-    ],
+    ("messages", "kept", "folded"), CASES["later_system_messages_stay_or_join_the_turn_beside_them"]
 )
 def test_later_system_messages_stay_or_join_the_turn_beside_them(messages, kept, folded):
     for later_system, expected in ((True, kept), (False, folded)):
@@ -135,13 +105,7 @@ def test_a_system_message_that_clears_is_shown_until_the_user_says_more():
 
 
 @pytest.mark.parametrize(
-    ("system", "shown", "left_out"),
-    [
-        ([text("x-anthropic-billing-header: cch=1;"), text("Hi.")], "Hi.", ["system[0]"]),
-        ("x-anthropic-billing-header: cch=1;\n", None, ["system"]),
-        ([text("x-anthropic-billing-header: cch=1;\nBe short.")], "x-anthropic-billing-header: cch=1;\nBe short.", []),
-        ([text("Hi."), text("x-anthropic-billing-header: a")], "Hi.x-anthropic-billing-header: a", []),
-    ],
+    ("system", "shown", "left_out"), CASES["only_a_leading_block_with_only_the_billing_header_is_left_out"]
 )
 def test_only_a_leading_block_with_only_the_billing_header_is_left_out(system, shown, left_out):
     read = history(user("hi"), system=system)
@@ -183,24 +147,7 @@ def test_the_input_of_a_call_may_be_no_object(given, arguments):
     assert asked.messages[1]["tool_calls"][0]["function"]["arguments"] == arguments
 
 
-@pytest.mark.parametrize(
-    ("messages", "param", "said"),
-    [
-        (
-            [user(text("a"), {"type": "container_upload", "file_id": "f"})],
-            "messages[0].content[1]",
-            "of type 'container_upload': this server takes here text or image or document or search_result or tool_result",
-        ),
-        ([user(result([{"type": "audio"}]))], "messages[0].content[0].content[0]", "of type 'audio'"),
-        ([assistant({"type": "document"})], "messages[0].content[0]", "of type 'document'"),
-        ([user("a"), assistant({"type": "compaction"})], "messages[1].content[0]", "'compaction'"),
-        ([user({"type": "server_tool_use"})], "messages[0].content[0]", "'server_tool_use'"),
-        ([user(text("a"), CALL)], "messages[0].content[1]", "of type 'tool_use'"),
-        ([user("a"), assistant(CALL)], "messages", "messages[1] ends with a call"),
-        ([{"role": "model", "content": "a"}], "messages[0].role", '"model" is not one of assistant, system, user'),
-        ([user({"type": "text"}, text("a"))], "messages[0].content[0]", "missing required field `text`"),
-    ],
-)
+@pytest.mark.parametrize(("messages", "param", "said"), CASES["refusals_name_the_place"])
 def test_refusals_name_the_place(messages, param, said):
     with pytest.raises(RequestError) as refused:
         history(*messages)
@@ -216,16 +163,7 @@ def test_a_conversation_may_have_so_many_messages_only():
 # --- tools and sampling -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("choice", "expected", "parallel"),
-    [
-        (None, None, None),
-        ({"type": "auto", "disable_parallel_tool_use": True}, "auto", False),
-        ({"type": "any"}, "required", None),
-        ({"type": "none"}, "none", None),
-        ({"type": "tool", "name": "look"}, {"type": "function", "name": "look"}, None),
-    ],
-)
+@pytest.mark.parametrize(("choice", "expected", "parallel"), CASES["choices_of_tools"])
 def test_choices_of_tools(choice, expected, parallel):
     asked = parse_message(BASICS | {"tool_choice": choice})
     assert (asked.choice, asked.parallel_tool_calls) == (expected, parallel)
@@ -241,20 +179,7 @@ def test_tools_of_other_types_are_left_out():
     assert history(user("hi"), tools=tools).left_out == ["tools[0]"]
 
 
-@pytest.mark.parametrize(
-    ("fields", "expected"),
-    [
-        ({}, {}),
-        ({"thinking": {"type": "disabled"}}, {"enable_thinking": False, "thinking": False}),
-        ({"thinking": {"type": "enabled", "budget_tokens": 2000}}, {"enable_thinking": True, "thinking": True}),
-        ({"thinking": {"type": "adaptive"}}, {}),
-        (
-            {"thinking": {"type": "adaptive"}, "output_config": {"effort": "high"}},
-            {"enable_thinking": True, "thinking": True, "reasoning_effort": "high"},
-        ),
-        ({"chat_template_kwargs": {"thinking": "much"}}, {"thinking": "much"}),
-    ],
-)
+@pytest.mark.parametrize(("fields", "expected"), CASES["thinking_becomes_variables_of_the_template"])
 def test_thinking_becomes_variables_of_the_template(fields, expected):
     asked = parse_message(BASICS | fields)
     assert asked.template_kwargs(history(user("hi"))) == expected
@@ -328,14 +253,7 @@ def test_merging_deltas_changes_no_message(sizes):
     for block in message["content"]:
         block.pop("id", None)
     signatures = [block.pop("signature") for block in message["content"] if block["type"] == "thinking"]
-    assert message["content"] == [
-        {"type": "thinking", "thinking": "I see."},
-        {"type": "text", "text": "Let me look."},
-        {"type": "tool_use", "name": "look", "input": {"at": "a"}},
-        {"type": "tool_use", "name": "look", "input": {}},
-        {"type": "thinking", "thinking": "Again."},
-        {"type": "text", "text": "Done."},
-    ]
+    assert message["content"] == CASES["merging_deltas_changes_no_message"]
     assert len(set(signatures)) == 2
     assert (message["stop_reason"], message["usage"]["output_tokens"]) == ("tool_use", 9)
 

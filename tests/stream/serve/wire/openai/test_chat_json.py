@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from case_tables import cases
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +15,8 @@ from tokenweir.stream.serve.wire.shared.checking import LONG, parse_object
 from tokenweir.stream.serve.wire.shared.errors import RequestError
 from tokenweir.templates.chat_template import ChatTemplate
 from tokenweir.templates.messages import Messages
+
+CASES = cases(__file__)
 
 MOST = 2048
 
@@ -82,26 +85,7 @@ def test_plain_messages_are_those_of_chat_messages(conversation):
     assert (None if read is None else list(read)) == wanted
 
 
-FIELDS = [
-    "role",
-    "content",
-    "name",
-    "tool_calls",
-    "tool_call_id",
-    "reasoning_content",
-    "reasoning",
-    "refusal",
-    "annotations",
-    "audio",
-    "function_call",
-    "other",
-    "id",
-    "function",
-    "type",
-    "index",
-    "arguments",
-    "text",
-]
+FIELDS = CASES["fields"]
 
 
 @st.composite

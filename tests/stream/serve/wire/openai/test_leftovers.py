@@ -1,35 +1,19 @@
 """Thinking in the forms of other servers, and their leftovers, in messages of Chat Completions."""
 
 import pytest
+from case_tables import cases
 
 from tokenweir.stream.serve.wire.openai.chat_messages import chat_messages
 from tokenweir.stream.serve.wire.shared.errors import RequestError
 
+CASES = cases(__file__)
+
 ENCRYPTED = {"type": "redacted_thinking", "data": "x"}
-MISTRALS = {
-    "type": "thinking",
-    "thinking": [{"type": "text", "text": "H"}, {"type": "text", "text": "m."}],
-    "closed": True,
-}
-ANTHROPICS = {"type": "thinking", "thinking": "Hm.", "signature": "x"}
+MISTRALS = CASES["mistrals"]
 YES = {"type": "text", "text": "Yes."}
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
-        {"content": [MISTRALS, YES]},
-        {"content": [ENCRYPTED, ANTHROPICS, YES]},
-        {"content": [YES, ANTHROPICS | {"thinking": "H"}, ANTHROPICS | {"thinking": "m."}]},
-        {"content": "Yes.", "reasoning_details": [{"type": "reasoning.text", "text": "Hm."}, {"data": "x"}]},
-        {"content": "Yes.", "reasoning_details": [{"type": "reasoning.summary", "summary": "Hm."}], "reasoning": None},
-        {"content": "Yes.", "thinking_blocks": [ANTHROPICS, "?"]},
-        {"content": "Yes.", "reasoning_details": [{"type": "reasoning.text", "text": "else"}], "reasoning": "Hm."},
-        {"content": [YES, ANTHROPICS], "reasoning_content": "Hm."},
-        {"content": [{"type": "output_text", "text": "Yes."}], "thinking": "Hm."},
-        {"content": "Yes.", "reasoning_details": "?", "reasoning_content": "Hm."},
-    ],
-)
+@pytest.mark.parametrize("message", CASES["readable_thinking_is_shown_once"])
 def test_readable_thinking_is_shown_once(message):
     expected = {"role": "assistant", "content": "Yes.", "reasoning_content": "Hm."}
     assert chat_messages([{"role": "assistant"} | message]) == [expected]

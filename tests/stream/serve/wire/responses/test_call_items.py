@@ -4,6 +4,7 @@ import json
 import typing
 
 import pytest
+from case_tables import cases
 from openai.types.responses import ResponseFileSearchToolCall, ResponseInputItemParam
 from pydantic import TypeAdapter
 from serving import Script, client_of, serving
@@ -12,95 +13,17 @@ from tokenweir.stream.serve.wire.responses.requests import parse_create
 from tokenweir.stream.serve.wire.shared.errors import RequestError
 from tokenweir.templates.chat_template import ChatTemplate
 
+CASES = cases(__file__)
+
 IMAGE = "data:image/png;base64,iVBORw0KGgo="
 URL = {"type": "object", "properties": {"url": {"type": "string"}}}
-OPERATION = {"type": "create_file", "path": "a.py", "diff": "+x"}
-STREAMS = [{"stdout": "a\n", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}]
-COMMAND = {"type": "exec", "command": ["ls"], "env": {}}
-EXEC = {"commands": ["ls", "pwd"], "timeout_ms": 100, "max_output_length": None}
-CLICK = {"type": "click", "x": 1, "y": 2, "button": "left"}
 DONE = {"status": "completed"}
 
-PAIRS = [
-    (
-        {"type": "function_call", "name": "f", "namespace": "mcp__a", "arguments": '{"b": 1}', "async": True},
-        {"type": "function_call_output", "name": "f", "namespace": "mcp__a", "output": "2"},
-        ("mcp__a__f", {"b": 1}, "2"),
-    ),
-    (
-        {"type": "function_call", "name": "f", "namespace": "mcp__a__", "arguments": "{}"},
-        {"type": "function_call_output", "output": [{"type": "input_text", "text": "2"}]},
-        ("mcp__a__f", {}, "2"),
-    ),
-    (
-        {"type": "custom_tool_call", "name": "apply_patch", "input": "*** ü"},
-        {"type": "custom_tool_call_output", "output": "Done."},
-        ("apply_patch", {"input": "*** ü"}, "Done."),
-    ),
-    (
-        {"type": "custom_tool_call", "name": "run", "namespace": "crm", "input": ""},
-        {"type": "custom_tool_call_output", "output": [{"type": "input_text", "text": "Done."}]},
-        ("crm__run", {"input": ""}, "Done."),
-    ),
-    (
-        {"type": "local_shell_call", "id": "lsh_1", "action": COMMAND, **DONE},
-        {"type": "local_shell_call_output", "id": "c1", "output": '{"output": "a"}'},
-        ("local_shell", COMMAND, '{"output": "a"}'),
-    ),
-    (
-        {"type": "shell_call", "action": EXEC},
-        {"type": "shell_call_output", "output": STREAMS},
-        ("shell", {"commands": ["ls", "pwd"], "timeout_ms": 100}, json.dumps(STREAMS)),
-    ),
-    (
-        {"type": "apply_patch_call", "operation": OPERATION, **DONE},
-        {"type": "apply_patch_call_output", "status": "failed", "output": "no such file"},
-        ("apply_patch", OPERATION, "failed: no such file"),
-    ),
-    (
-        {"type": "apply_patch_call", "operation": OPERATION, **DONE},
-        {"type": "apply_patch_call_output", **DONE},
-        ("apply_patch", OPERATION, "completed"),
-    ),
-    (
-        {"type": "computer_call", "id": "cu_1", "action": CLICK, "pending_safety_checks": [], **DONE},
-        {"type": "computer_call_output", "output": {"type": "computer_screenshot", "image_url": IMAGE}},
-        ("computer", {"actions": [CLICK]}, [{"type": "image_url", "image_url": {"url": IMAGE}}]),
-    ),
-    (
-        {"type": "program", "id": "p_1", "code": "f()", "fingerprint": "x"},
-        {"type": "program_output", "id": "po_1", "result": "1", **DONE},
-        ("program", {"code": "f()"}, "1"),
-    ),
-]
-MCP = {"type": "mcp_call", "id": "m1", "name": "read", "server_label": "docs", "arguments": '{"a": 1}'}
-CODE = {"type": "code_interpreter_call", "id": "ci_1", "code": "1+1", "container_id": "c", **DONE}
+PAIRS = CASES["pairs"]
 SEARCH = {"type": "file_search_call", "id": "fs_1", "queries": ["a"], **DONE}
-BROKEN = {"type": "mcp_protocol_error", "code": 1, "message": "gone"}
-WHOLE = [
-    (MCP | {"output": "text"}, ("docs__read", {"a": 1}, "text")),
-    (MCP | {"error": BROKEN}, ("docs__read", {"a": 1}, f"Error: {json.dumps(BROKEN)}")),
-    (
-        CODE | {"outputs": [{"type": "logs", "logs": "2"}, {"type": "image", "url": IMAGE}]},
-        ("code_interpreter", {"code": "1+1"}, "2"),
-    ),
-    (
-        SEARCH | {"results": [{"filename": "a.md", "text": "A", "score": 0.5}, {"filename": "b.md", "text": "B"}]},
-        ("file_search", {"queries": ["a"]}, "a.md:\nA\nb.md:\nB\n"),
-    ),
-]
+WHOLE = CASES["whole"]
 READ = {"type": "function", "name": "read", "parameters": URL, "strict": None}
-OMITTED = [
-    {"type": "web_search_call", "id": "ws_1", "action": {"type": "search", "query": "a"}, **DONE},
-    {"type": "image_generation_call", "id": "ig_1", "result": "iVBORw0KGgo=", **DONE},
-    {"type": "mcp_list_tools", "id": "ml_1", "server_label": "docs", "tools": [{"name": "a", "input_schema": {}}]},
-    {"type": "mcp_approval_request", "id": "ma_1", "arguments": "{}", "name": "read", "server_label": "docs"},
-    {"type": "mcp_approval_response", "approval_request_id": "ma_1", "approve": True},
-    {"type": "tool_search_call", "arguments": {}, "call_id": "t1"},
-    MCP,
-    CODE | {"outputs": None},
-    SEARCH | {"results": None},
-]
+OMITTED = CASES["omitted"]
 TOOLS = [
     {"type": "additional_tools", "role": "developer", "tools": [READ, {"type": "web_search"}]},
     {"type": "tool_search_output", "call_id": "t1", "tools": [{"type": "namespace", "name": "crm", "tools": [READ]}]},
@@ -121,7 +44,7 @@ def written(items):
     (function,) = [each["function"] for each in call["tool_calls"]]
     assert result["tool_call_id"] == call["tool_calls"][0]["id"]
     assert (result["role"], result["name"]) == ("tool", function["name"])
-    return function["name"], json.loads(function["arguments"]), result["content"]
+    return [function["name"], json.loads(function["arguments"]), result["content"]]
 
 
 @pytest.mark.parametrize(("call", "output", "expected"), PAIRS)
@@ -209,15 +132,7 @@ async def test_the_answer_tells_what_was_left_out():
 
 
 @pytest.mark.parametrize("kind", ["function_call_output", "custom_tool_call_output"])
-@pytest.mark.parametrize(
-    ("output", "shown"),
-    [
-        ({}, ""),
-        ({"output": None}, ""),
-        ({"output": [{"type": "output_text", "text": "a", "annotations": []}]}, "a"),
-        ({"output": [{"type": "refusal", "refusal": "No."}]}, "No."),
-    ],
-)
+@pytest.mark.parametrize(("output", "shown"), CASES["a_result_may_be_missing_or_of_the_parts_of_messages"])
 def test_a_result_may_be_missing_or_of_the_parts_of_messages(kind, output, shown):
     result = {"type": kind, "call_id": "c", **output}
     assert parse_create({"model": "m", "input": [result]}).messages()[-1]["content"] == shown
@@ -226,7 +141,7 @@ def test_a_result_may_be_missing_or_of_the_parts_of_messages(kind, output, shown
 def test_fields_that_are_null_in_a_response_may_come_back():
     found = {"file_id": "f1", "filename": None, "text": None, "score": None, "attributes": None}
     item = json.loads(ResponseFileSearchToolCall.model_validate(SEARCH | {"results": [found]}).model_dump_json())
-    assert written([item]) == ("file_search", {"queries": ["a"]}, ":\n\n")
+    assert written([item]) == ["file_search", {"queries": ["a"]}, ":\n\n"]
     nothing = {"type": "computer_call", "call_id": "c1", "action": None, "actions": None}
     screen = {"type": "computer_call_output", "call_id": "c1", "output": {"image_url": IMAGE}}
-    assert written([nothing, screen])[:2] == ("computer", {"actions": []})
+    assert written([nothing, screen])[:2] == ["computer", {"actions": []}]

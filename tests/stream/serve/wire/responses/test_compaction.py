@@ -3,20 +3,16 @@
 from base64 import b64encode
 
 import pytest
+from case_tables import cases
 
 from tokenweir.stream.events.deltas import Finish, FinishReason, ReasoningDelta, TextDelta, Usage
 from tokenweir.stream.serve.wire.responses.compaction import ASK, PackedMessage, compacted, pack, question, unpack
 from tokenweir.stream.serve.wire.responses.requests import parse_create
 from tokenweir.stream.serve.wire.shared.errors import RequestError
 
-CONVERSATION = [
-    {"role": "system", "content": "Be brief."},
-    {"role": "user", "content": "The word is <|im_end|> slate."},
-    {"role": "assistant", "content": "", "tool_calls": [{"id": "c", "function": {"name": "f", "arguments": "{}"}}]},
-    {"role": "tool", "content": "sun", "tool_call_id": "c", "name": "f"},
-    {"role": "assistant", "content": "Noted.", "reasoning_content": "hm"},
-    {"role": "user", "content": "And blue 🌊."},
-]
+CASES = cases(__file__)
+
+CONVERSATION = CASES["conversation"]
 ANSWER = [
     ReasoningDelta("let me see"),
     TextDelta(" It was "),

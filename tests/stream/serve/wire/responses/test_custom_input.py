@@ -3,10 +3,13 @@
 import json
 
 import pytest
+from case_tables import cases
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenweir.stream.serve.wire.responses.custom_input import CustomInput
+
+CASES = cases(__file__)
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from('"\\\n\t🙂é/'))
 
@@ -34,17 +37,7 @@ def test_increments_come_as_soon_as_they_are_certain(text):
     assert (reader.feed('"}'), reader.finish()) == ("", "")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        ('{"input": "a", "more": 1}', "a"),
-        ('{"input": "cut o', "cut o"),
-        ('{"input": "line\nbreak"}', "line\nbreak"),
-        (r'{"input": "\q \u12 \ud83d x \ude00"}', "\\q \\u12 \ufffd x \ufffd"),
-        (r'{"input": "\ud83d\ud83d\ude00"}', "\ufffd🙂".replace("🙂", "😀")),
-        (r'{"input": "\ud83d"}', "\ufffd"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "text"), CASES["a_text_in_the_argument_is_streamed"])
 def test_a_text_in_the_argument_is_streamed(arguments, text):
     for size in (1, 3, len(arguments)):
         assert read(arguments, range(size, len(arguments), size)) == (text, "")
@@ -53,15 +46,7 @@ def test_a_text_in_the_argument_is_streamed(arguments, text):
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ('{"more": 1, "input": "a"}', "a"),
-        (r'{"\u0069nput": "a"}', "a"),
-        ('"a\\nb"', "a\nb"),
-        ('{"patch": "a"}', '{"patch": "a"}'),
-        ('{"input": 1}', '{"input": 1}'),
-        ("[", "["),
-        ('{"inp', '{"inp'),
-        ("{}", "{}"),
-        ("", ""),
+        *CASES["of_other_arguments_nothing_is_lost"],
         ("[" * 10_000, "[" * 10_000),
     ],
 )

@@ -7,6 +7,7 @@ from functools import cache
 from itertools import groupby
 
 import pytest
+from case_tables import cases
 from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.responses import ResponseStreamEvent
@@ -27,6 +28,8 @@ from tokenweir.stream.serve.wire.responses.kept_events import event_size, merge_
 from tokenweir.stream.serve.wire.responses.requests import Reasoning, ResponseCreate
 from tokenweir.stream.serve.wire.responses.response_stream import ResponseStream
 from tokenweir.stream.serve.wire.responses.response_tools import FunctionTool, NamedFunction
+
+CASES = cases(__file__)
 
 STOP = Finish(FinishReason.STOP, usage=Usage(5, 4, 2))
 
@@ -57,25 +60,7 @@ def kinds(events):
 
 def test_the_events_of_an_answer_with_thinking():
     events = play([ReasoningDelta("hm"), ReasoningDelta("m"), TextDelta("Hel"), TextDelta("lo"), STOP])
-    assert kinds(events) == [
-        "created",
-        "in_progress",
-        "output_item.added",
-        "content_part.added",
-        "reasoning_text.delta",
-        "reasoning_text.delta",
-        "reasoning_text.done",
-        "content_part.done",
-        "output_item.done",
-        "output_item.added",
-        "content_part.added",
-        "output_text.delta",
-        "output_text.delta",
-        "output_text.done",
-        "content_part.done",
-        "output_item.done",
-        "completed",
-    ]
+    assert kinds(events) == CASES["the_events_of_an_answer_with_thinking"]
     assert [event["sequence_number"] for event in events] == list(range(len(events)))
     response = events[-1]["response"]
     thinking, message = response["output"]
@@ -95,14 +80,7 @@ def test_a_requested_summary_is_the_thinking():
     """The AI SDK's OpenAI provider and LangChain's streams read the thinking of summaries only."""
     one = stream(reasoning=Reasoning(summary="auto"))
     events = play([ReasoningDelta("hm"), ReasoningDelta("m"), TextDelta("Hello"), STOP], one)
-    assert kinds(events)[2:8] == [
-        "output_item.added",
-        "reasoning_summary_part.added",
-        "reasoning_summary_text.delta",
-        "reasoning_summary_text.delta",
-        "reasoning_summary_text.done",
-        "reasoning_summary_part.done",
-    ]
+    assert kinds(events)[2:8] == CASES["a_requested_summary_is_the_thinking"]
     for event in events:
         openais_validator()(event)
     assert [event["sequence_number"] for event in events] == list(range(len(events)))
@@ -128,14 +106,7 @@ def test_no_text_at_all():
     assert events[-1]["response"]["output"] == []
 
 
-@pytest.mark.parametrize(
-    ("reason", "kind", "status", "details"),
-    [
-        (FinishReason.LENGTH, "incomplete", "incomplete", {"reason": "max_output_tokens"}),
-        (FinishReason.CANCELLED, "incomplete", "cancelled", {"reason": "cancelled"}),
-        (FinishReason.ERROR, "failed", "failed", None),
-    ],
-)
+@pytest.mark.parametrize(("reason", "kind", "status", "details"), CASES["cut_short"])
 def test_cut_short(reason, kind, status, details):
     one = stream()
     events = play([TextDelta("Hel"), Finish(reason)], one)
@@ -170,17 +141,7 @@ def test_the_events_of_a_call():
         ToolCallDelta("", "", complete=True),
     ]
     events = play([TextDelta("Hi"), *call, STOP], stream(tools=[FunctionTool("f")]))
-    assert kinds(events)[5:] == [
-        "output_text.done",
-        "content_part.done",
-        "output_item.done",
-        "output_item.added",
-        "function_call_arguments.delta",
-        "function_call_arguments.delta",
-        "function_call_arguments.done",
-        "output_item.done",
-        "completed",
-    ]
+    assert kinds(events)[5:] == CASES["the_events_of_a_call"]
     added, item = events[8]["item"], events[-1]["response"]["output"][1]
     assert added == item | {"arguments": "", "status": "in_progress"}
     assert (item["name"], item["arguments"], item["status"]) == ("f", '{"a":1}', "completed")

@@ -2,17 +2,18 @@
 
 import json
 
-import httpx
 import openai
 import pytest
+from case_tables import cases
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
-from serving import Script, client_of, say, serving, socket_to, until
+from serving import Script, client_of, http_of, say, serving, socket_to, until
 
-from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.wire.responses.requests import parse_create
 from tokenweir.stream.serve.wire.shared.errors import RequestError
 from tokenweir.templates.chat_template import ChatTemplate
+
+CASES = cases(__file__)
 
 TEMPLATE = ChatTemplate(
     "{% for tool in tools or [] %}{{ tool.function | tojson }}\n{% endfor %}"
@@ -37,11 +38,7 @@ def called(name, arguments):
 
 
 def calls_of(output):
-    return [(item.type, item.namespace, item.name) for item in output if item.type.endswith("_call")]
-
-
-READ_CALL = "mcp__browser__read_page", {"url": "x"}
-PATCH_CALL = "apply_patch", {"input": INPUT}
+    return [[item.type, item.namespace, item.name] for item in output if item.type.endswith("_call")]
 
 
 def test_the_model_sees_functions():
@@ -65,14 +62,7 @@ def body(tools, **more):
     return {"model": "default", "input": "hi", "tools": tools} | more
 
 
-@pytest.mark.parametrize(
-    ("call", "found"),
-    [
-        (READ_CALL, ("function_call", "mcp__browser", "read_page")),
-        (("now", {}), ("function_call", None, "now")),
-        (PATCH_CALL, ("custom_tool_call", None, "apply_patch")),
-    ],
-)
+@pytest.mark.parametrize(("call", "found"), CASES["a_call_comes_back_as_what_was_asked_for_and_may_be_sent_back"])
 async def test_a_call_comes_back_as_what_was_asked_for_and_may_be_sent_back(call, found):
     engine = called(*call)
     async with serving(engine, template=TEMPLATE) as server, client_of(server) as client:
@@ -120,30 +110,7 @@ class Held(Script):
     supports = frozenset({"json_schema"})
 
 
-@pytest.mark.parametrize(
-    ("choice", "shown"),
-    [
-        ({"type": "function", "name": "read_page", "namespace": "mcp__browser"}, ["mcp__browser__read_page"]),
-        ({"type": "function", "name": "read_page"}, ["mcp__browser__read_page"]),
-        ({"type": "custom", "name": "apply_patch"}, ["apply_patch"]),
-        (
-            {
-                "type": "allowed_tools",
-                "mode": "required",
-                "tools": [{"type": "namespace", "name": "mcp__browser"}, {"type": "web_search"}],
-            },
-            ["mcp__browser__read_page", "mcp__browser__click"],
-        ),
-        (
-            {
-                "type": "allowed_tools",
-                "mode": "auto",
-                "tools": [{"type": "function", "name": "click"}, {"type": "custom", "name": "apply_patch"}],
-            },
-            ["mcp__browser__click", "apply_patch"],
-        ),
-    ],
-)
+@pytest.mark.parametrize(("choice", "shown"), CASES["a_choice_names_them_by_the_names_of_the_request"])
 async def test_a_choice_names_them_by_the_names_of_the_request(choice, shown):
     engine = Held("[", json.dumps({"name": shown[0], "arguments": {}}), "]", "<|im_end|>")
     async with serving(engine, template=TEMPLATE) as server, client_of(server) as client:
@@ -204,15 +171,14 @@ async def test_refusals_are_answers_of_status_400():
         async with socket_to(server) as websocket:
             await say(websocket, tools=twins)
             assert (await until(websocket, "error"))[-1]["error"]["param"] == "tools"
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=20) as http:
+        async with http_of(server) as http:
             refused = await http.post("/v1/responses/render", json=body(twins))
             assert refused.json()["error"]["param"] == "tools"
 
 
 async def test_functions_of_namespaces_are_counted():
     many = [{"type": "namespace", "name": "a", "tools": [READ] * 8}]
-    limits = Limits(max_items=8, drain_timeout=0.2)
-    async with serving(Script(""), template=TEMPLATE, limits=limits) as server, client_of(server) as client:
+    async with serving(Script(""), template=TEMPLATE, max_items=8) as server, client_of(server) as client:
         with pytest.raises(openai.BadRequestError, match="tools has 9 items"):
             await client.responses.create(**body(many))
 

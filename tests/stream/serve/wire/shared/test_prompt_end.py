@@ -1,14 +1,16 @@
 """Answers that continue the last message: the fields and marks of other servers, in chat completions, tokenize and render."""
 
-import httpx
 import pytest
+from case_tables import cases
 from openai import BadRequestError, NotFoundError
-from serving import TOK, Script, client_of, serving
+from serving import TOK, Script, client_of, http_of, serving
 
 from tokenweir.stream.serve.wire.shared.checking import LONG
 from tokenweir.stream.serve.wire.shared.errors import RequestError
 from tokenweir.stream.serve.wire.shared.prompt_end import prompt_end_kwargs
 from tokenweir.templates.chat_template import ChatTemplate
+
+CASES = cases(__file__)
 
 THINKING = ChatTemplate(
     "{% for m in messages %}<|im_start|>{{ m.role }}\n"
@@ -20,18 +22,7 @@ BEGUN = {"role": "assistant", "content": "The answer is"}
 THOUGHT = {"role": "assistant", "content": "", "reasoning_content": "Let me"}
 
 
-@pytest.mark.parametrize(
-    ("last", "extra"),
-    [
-        (BEGUN, {"continue_final_message": True}),
-        (BEGUN, {"continue_final_message": True, "add_generation_prompt": False}),
-        (BEGUN, {"continue_final_message": "content"}),
-        (BEGUN | {"prefix": True}, {}),
-        (BEGUN | {"partial": True}, {}),
-        (BEGUN | {"prefix": False, "partial": True}, {}),
-        (BEGUN | {"content": [{"type": "text", "text": "The answer is"}], "prefix": True}, {}),
-    ],
-)
+@pytest.mark.parametrize(("last", "extra"), CASES["the_last_message_is_continued"])
 async def test_the_last_message_is_continued(last, extra):
     engine = Script(" forty-two.", "<|im_end|>")
     async with serving(engine, template=THINKING) as server, client_of(server) as client:
@@ -74,7 +65,7 @@ async def test_a_response_continues_the_last_message_and_is_not_stored():
         )
         with pytest.raises(BadRequestError) as caught:
             await client.responses.create(model="default", input="hi", extra_body={"continue_final_message": 5})
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=20) as http:
+        async with http_of(server) as http:
             body = {"input": [*HI, BEGUN], **extra}
             rendered = (await http.post("/v1/responses/render", json=body)).json()
     assert caught.value.param == "continue_final_message"
@@ -97,17 +88,7 @@ async def test_marks_of_earlier_messages_and_unset_ones_have_no_effect():
     assert engine.prompts[2].endswith("<|im_start|>user\nhi<|im_end|>\n")
 
 
-@pytest.mark.parametrize(
-    ("messages", "extra", "param"),
-    [
-        ([*HI, BEGUN], {"continue_final_message": True, "add_generation_prompt": True}, "add_generation_prompt"),
-        ([*HI, BEGUN | {"prefix": True}], {"add_generation_prompt": True}, "add_generation_prompt"),
-        ([*HI, BEGUN], {"continue_final_message": "tool_calls"}, "continue_final_message"),
-        ([HI[0] | {"prefix": True}], {}, "messages[0].prefix"),
-        ([HI[0] | {"partial": True}, BEGUN], {}, "messages[0].partial"),
-        ([*HI, BEGUN | {"prefix": "yes"}], {}, "messages[1].prefix"),
-    ],
-)
+@pytest.mark.parametrize(("messages", "extra", "param"), CASES["a_contradiction_is_refused_by_name"])
 async def test_a_contradiction_is_refused_by_name(messages, extra, param):
     async with serving(Script(""), template=THINKING) as server, client_of(server) as client:
         with pytest.raises(BadRequestError) as caught:
@@ -121,7 +102,7 @@ async def test_tokenize_and_render_have_the_prompt_of_the_answer(filler):
     messages = [{"role": "user", "content": filler}, BEGUN | {"prefix": True}]
     async with serving(engine, template=THINKING) as server, client_of(server) as client:
         await client.chat.completions.create(model="default", messages=messages)
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=20) as http:
+        async with http_of(server) as http:
             rendered = (await http.post("/v1/chat/completions/render", json={"messages": messages})).json()
             asked = {"messages": messages, "continue_final_message": True}
             tokens = (await http.post("/tokenize", json=asked)).json()["tokens"]
