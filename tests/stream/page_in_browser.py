@@ -2,18 +2,17 @@
 
 import asyncio
 import base64
+import json
 from contextlib import asynccontextmanager
 
 import pytest
 from playwright.async_api import expect
+from serving import TOK
 
-from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.events.step import EngineStep
 from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.transport.server import serve
 from tokenweir.stream.serve.transport.socket_protocol import SocketProtocol
 
-TOK = Tokenizer.default()
 PATIENCE = 60.0
 """Seconds in which anything that is waited for happens, on a slow machine too."""
 
@@ -56,38 +55,14 @@ BRING = """async ([kind, files]) => {
 """Pastes or drops files that `brought` has made."""
 
 
-class Script:
-    """Engine double that yields the ids of texts and whole steps, waits for events and raises errors, in order."""
-
-    def __init__(self, *parts):
-        self.parts = parts
-        self.prompts, self.samplings = [], []
-        self.closed = asyncio.Event()
-
-    async def generate(self, prompt_ids, sampling):
-        self.prompts.append(TOK.decode(prompt_ids, skip_special_tokens=False))
-        self.samplings.append(sampling)
-        try:
-            for part in self.parts:
-                if isinstance(part, asyncio.Event):
-                    await part.wait()
-                elif isinstance(part, Exception):
-                    raise part
-                elif isinstance(part, EngineStep):
-                    yield part
-                else:
-                    for token_id in TOK.encode(part):
-                        yield [token_id]
-        finally:
-            self.closed.set()
-
-
 @asynccontextmanager
-async def chatting(browser, engine, *, script="", **options):
-    """Serve an engine and open the chat page in a tab of its own; yield the page.
+async def chatting(browser, engine, *, script="", clean=True, **options):
+    """Serve an engine and open the chat page in a tab of its own; yield the page, connected unless it wants a key.
 
-    `page.server` is the server, and `page.problems` collects the errors and log messages of the page.
+    `page.server` is the server, and `page.problems` collects the errors and log messages of the page. It must be empty
+    at the end, unless `clean` is false or the server wants a key: requests without it fail.
     """
+    free = "api_key" not in options
     changed = {
         name: options.pop(name)
         for name in ("heartbeat", "resume_grace", "max_output_tokens", "max_message_bytes", "send_interval")
@@ -109,7 +84,10 @@ async def chatting(browser, engine, *, script="", **options):
             profile = await page.context.new_cdp_session(page)  # which may know the port of an earlier test
             await profile.send("Storage.clearDataForOrigin", {"origin": address, "storageTypes": "all"})
             await page.goto(f"{address}/")
+            if free:
+                await connected(page)
             yield page
+            assert page.problems == [] or not (clean and free)
         finally:
             await page.close()
 
@@ -136,8 +114,38 @@ def brought(data, name="a.png", kind="image/png"):
     return {"name": name, "type": kind, "data": base64.b64encode(data).decode()}
 
 
+async def set_fields(page, fields):
+    """Open the settings, fill fields, and save."""
+    await page.get_by_role("button", name="Settings").click()
+    for name, value in fields.items():
+        await page.get_by_label(name).fill(value)
+    await page.get_by_role("button", name="Save").click()
+
+
+async def import_conversations(page, data):
+    """Give the page a file of conversations, or of other bytes."""
+    content = data if isinstance(data, bytes) else json.dumps(data).encode()
+    file = {"name": "chats.json", "mimeType": "application/json", "buffer": content}
+    await page.locator("#import-file").set_input_files(file)
+
+
+@asynccontextmanager
+async def another_tab(page):
+    """The same page in another tab of the same browser."""
+    async with page.expect_popup() as opened:
+        await page.evaluate("void window.open(location.href)")
+    other = await opened.value
+    await connected(other)
+    yield other
+    await other.close()
+
+
 def answer(page):
     return page.locator(".assistant").last
+
+
+def listed(page):
+    return page.locator("#conversations .open")
 
 
 def sockets(page):

@@ -2,7 +2,8 @@
 
 import asyncio
 
-from page_in_browser import Script, chatting, connected, cut_connections, until
+from page_in_browser import chatting, cut_connections, until
+from serving import Script
 
 USE = """async () => {
     const { Connection } = await import("/page/connection.js");
@@ -26,8 +27,7 @@ TEXT = """() => seen.filter(({ type }) => type === "response.output_text.delta")
 async def test_an_answer_is_resumed_with_each_event_once(browser):
     more = asyncio.Event()
     engine = Script("Once", more, " upon a time", "<|im_end|>")
-    async with chatting(browser, engine) as page:
-        await connected(page)
+    async with chatting(browser, engine, clean=False) as page:
         await page.evaluate(USE)
         assert await page.evaluate("models") == ["demo"]
         await page.evaluate("connection.create({ model: 'demo', input: 'hi', store: false })")
@@ -45,7 +45,6 @@ async def test_an_answer_is_resumed_with_each_event_once(browser):
 async def test_an_answer_is_cancelled_and_the_next_one_comes(browser):
     engine = Script("Once", asyncio.Event())
     async with chatting(browser, engine) as page:
-        await connected(page)
         await page.evaluate(USE)
         await page.evaluate("connection.create({ model: 'demo', input: 'hi', store: false })")
         await until(page, f"({TEXT})() === 'Once'")

@@ -7,12 +7,15 @@ from posixpath import dirname, join, normpath
 
 import httpx
 import uvicorn
+from case_tables import cases
 from fastapi import FastAPI
-from page_in_browser import TOK, Script, answer, ask, chatting, connected, says
-from serving import eventually
+from page_in_browser import answer, ask, chatting, says
+from serving import TOK, Script, eventually
 
 import tokenweir
 from tokenweir.stream.serve.page import PAGE, PAGE_POLICY
+
+CASES = cases(__file__)
 
 MARKDOWN_IT = "d5432491790141da046b1197353705db03264f40b5727f3b4b591f5aba193e30"
 """The digest of markdown-it 15.0.3 as npm has it."""
@@ -51,15 +54,7 @@ def test_the_parser_is_the_published_one_with_its_licence():
     assert hashlib.sha256(PAGE["vendor/markdown-it.js"].content).hexdigest() == MARKDOWN_IT
     assert hashlib.sha256(PAGE["vendor/markdown-it-footnote.js"].content).hexdigest() == FOOTNOTE
     licence = PAGE["vendor/LICENSE.txt"].content.decode()
-    for name in (
-        "markdown-it 15.0.3",
-        "markdown-it-footnote 4.0.0",
-        "entities",
-        "linkify-it",
-        "mdurl",
-        "punycode.js",
-        "uc.micro",
-    ):
+    for name in CASES["the_parser_is_the_published_one_with_its_licence"]:
         assert name in licence
 
 
@@ -103,8 +98,7 @@ async def test_the_page_of_a_mounted_application(browser):
 
 
 async def test_the_policy_lets_nothing_else_run_or_load(browser):
-    async with chatting(browser, Script()) as page:
-        await connected(page)
+    async with chatting(browser, Script(), clean=False) as page:
         assert page.problems == []
         await page.evaluate("""() => {
             const script = document.createElement("script");
@@ -121,8 +115,7 @@ async def test_the_policy_lets_nothing_else_run_or_load(browser):
 
 
 async def test_the_policy_refuses_text_as_markup(browser):
-    async with chatting(browser, Script()) as page:
-        await connected(page)
+    async with chatting(browser, Script(), clean=False) as page:
         refused = await page.evaluate("""() => {
             try { document.body.innerHTML = "<b>x</b>"; } catch (error) { return error.name; }
         }""")

@@ -4,7 +4,8 @@ import asyncio
 import json
 
 import pytest
-from page_in_browser import Script, answer, ask, chatting, connected, says, send
+from page_in_browser import answer, ask, chatting, connected, says, send
+from serving import Script
 
 MARKUP = "<img src=x onerror=\"document.title='owned'\"><svg onload=\"document.title='owned'\">"
 ESCAPES = "\u202e\x1b[2J\x00\u2028"
@@ -28,7 +29,6 @@ async def test_names_and_arguments_of_calls_are_text(browser):
         await answer(page).locator(".stats").wait_for()
         assert MARKUP[:20] in await answer(page).text_content()
         await unharmed(page)
-        assert page.problems == []
 
 
 async def test_names_of_models_are_text(browser):
@@ -36,12 +36,10 @@ async def test_names_of_models_are_text(browser):
     async with chatting(browser, engines) as page:
         await ask(page, "hi")
         await unharmed(page)
-        assert page.problems == []
 
 
 async def test_errors_are_text(browser):
     async with chatting(browser, Script("fine", "<|im_end|>")) as page:
-        await connected(page)
         await page.evaluate(
             """(markup) => {
                 const send = WebSocket.prototype.send;
@@ -91,8 +89,7 @@ KEPT = {
 @pytest.mark.parametrize("name", KEPT)
 async def test_a_kept_conversation_may_hold_anything(browser, name):
     """Whoever served this address before may have written it. A record of another shape shows nothing and harms nothing."""
-    async with chatting(browser, Script("fine", "<|im_end|>")) as page:
-        await connected(page)
+    async with chatting(browser, Script("fine", "<|im_end|>"), clean=False) as page:
         await page.evaluate(PUT, [{"id": f"x{MARKUP}", "title": MARKUP, "changed": 1, "messages": KEPT[name]}])
         await page.reload()
         await page.locator("#conversations .open").get_by_text("onerror").click()
@@ -122,7 +119,7 @@ async def test_the_policy_holds(browser):
         writer.close()
 
     other = await asyncio.start_server(serve, "127.0.0.1", 0)
-    async with chatting(browser, Script("fine", "<|im_end|>")) as page, other:
+    async with chatting(browser, Script("fine", "<|im_end|>"), clean=False) as page, other:
         await connected(page)
         blocked = await page.evaluate(
             """async ([home, expected]) => {

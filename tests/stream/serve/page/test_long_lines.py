@@ -2,7 +2,8 @@
 
 import pytest
 import pytest_asyncio
-from page_in_browser import Script, chatting
+from page_in_browser import chatting
+from serving import Script
 
 GROW = """async ([pieces, style]) => {
     const { GrowingText } = await import("/page/answer/growing-text.js");

@@ -1,11 +1,16 @@
 """Layout and use of the page: accessibility, a phone's width, the keyboard alone."""
 
 import asyncio
+from contextlib import asynccontextmanager
 
 import pytest
+from case_tables import cases
 from full_run import FULL
-from page_in_browser import PATIENCE, Script, answer, ask, chatting, connected, problems, says, send
+from page_in_browser import PATIENCE, answer, ask, chatting, connected, problems, says, send
 from playwright.async_api import expect
+from serving import Script
+
+CASES = cases(__file__)
 
 EVERYTHING = """<think>Let me see.</think># Title
 
@@ -133,19 +138,7 @@ async def test_the_keyboard_is_enough(browser):
             reached.add(
                 await page.evaluate("document.activeElement.textContent.trim() || document.activeElement.ariaLabel")
             )
-        names = {
-            "Chats",
-            "New chat",
-            "Settings",
-            "Copy",
-            "Edit",
-            "Delete",
-            "Regenerate",
-            "Tokens",
-            "Export",
-            "hi",
-            "Send",
-        }
+        names = set(CASES["the_keyboard_is_enough"])
         assert names <= reached
         await page.get_by_role("button", name="Regenerate").focus()
         await page.keyboard.press("Enter")
@@ -168,7 +161,6 @@ async def test_nothing_is_asked_of_anyone_else(browser):
         await page.locator(".token").last.wait_for()
         origin = f"http://127.0.0.1:{page.server.port}/"
         assert asked and all(url.startswith((origin, "data:,")) for url in asked)
-        assert page.problems == []
 
 
 NO_ANCHORS = """const unanchored = new CSSStyleSheet();
@@ -188,6 +180,24 @@ KEEP_MANY = """() => new Promise((resolve) => {
 """Fill the list of conversations."""
 
 
+LINES = "\n\n".join(f"paragraph {number}" for number in range(100))
+
+
+@asynccontextmanager
+async def long_answer(browser, *more):
+    """Show a long answer, which continues with `more`, up to its end; yield the page and its view."""
+    async with chatting(browser, Script(LINES, *more, "<|im_end|>")) as page:
+        await send(page, "hi")
+        await page.get_by_text("paragraph 99").wait_for()
+        main = page.locator("main")
+        await at_the_end(main)
+        yield page, main
+
+
+async def at_the_end(main, move=lambda: asyncio.sleep(0)):
+    await distance(main, lambda pixels: pixels < 5, move)
+
+
 async def distance(main, wanted, move=lambda: asyncio.sleep(0)):
     """Move the view until the end of the conversation is as many pixels below it as wanted."""
     for _ in range(int(20 * PATIENCE)):
@@ -201,18 +211,13 @@ async def distance(main, wanted, move=lambda: asyncio.sleep(0)):
 
 async def test_the_end_stays_in_sight_unless_the_reader_scrolls_up(browser):
     more, end = asyncio.Event(), asyncio.Event()
-    lines = "\n\n".join(f"paragraph {number}" for number in range(100))
-    async with chatting(browser, Script(lines, more, "\n\n" + lines, end, "\n\nend", "<|im_end|>")) as page:
-        await send(page, "hi")
-        await page.get_by_text("paragraph 99").wait_for()
-        main = page.locator("main")
-        await distance(main, lambda pixels: pixels < 5)
+    async with long_answer(browser, more, "\n\n" + LINES, end, "\n\nend") as (page, main):
         await scroll_up(page)
         more.set()
         await expect(page.get_by_text("paragraph 99")).to_have_count(2)
         await distance(main, lambda pixels: pixels > 2000)
         # One turn of the wheel ends where the browser's last picture ended, which may lack the newest paragraphs.
-        await distance(main, lambda pixels: pixels < 5, lambda: page.mouse.wheel(0, 100_000))
+        await at_the_end(main, lambda: page.mouse.wheel(0, 100_000))
         end.set()
         await answer(page).locator(".stats").wait_for()
         await expect(page.locator(".assistant .actions")).to_be_in_viewport()
@@ -220,9 +225,8 @@ async def test_the_end_stays_in_sight_unless_the_reader_scrolls_up(browser):
 
 async def test_only_the_conversation_and_the_list_scroll(browser):
     """A hidden name far below would make the document scroll, over nothing."""
-    lines = "\n\n".join(f"paragraph {number}" for number in range(100))
-    async with chatting(browser, Script(lines, "<|im_end|>")) as page:
-        await ask(page, "hi")
+    async with long_answer(browser) as (page, _):
+        await answer(page).locator(".stats").wait_for()
         await page.evaluate(KEEP_MANY)
         await page.get_by_role("button", name="New chat").click()
         await expect(page.locator("#conversations li")).to_have_count(51)
@@ -279,7 +283,7 @@ async def test_scrolling_back_is_even_though_blocks_have_other_sizes_than_expect
         await page.locator("#conversations .open").click()
         await page.locator(".stats").wait_for()
         main = page.locator("main")
-        await distance(main, lambda pixels: pixels < 5)
+        await at_the_end(main)
         await scroll_up(page)
         assert all(abs(move - 200) <= 2 for move in await main.evaluate(SCROLL_BACK))
 
@@ -298,39 +302,27 @@ GROW_AND_MOVE = """async (main) => {
 async def test_the_end_stays_in_sight_if_the_browser_moves_the_view(browser):
     """Without a wheel, a finger or a key the view stays at the end: a first answer was lost below the window."""
     end = asyncio.Event()
-    lines = "\n\n".join(f"paragraph {number}" for number in range(100))
-    async with chatting(browser, Script(lines, end, "\n\nend", "<|im_end|>")) as page:
-        await send(page, "hi")
-        await page.get_by_text("paragraph 99").wait_for()
-        main = page.locator("main")
-        await distance(main, lambda pixels: pixels < 5)
+    async with long_answer(browser, end, "\n\nend") as (page, main):
         await main.evaluate(GROW_AND_MOVE)
-        await distance(main, lambda pixels: pixels < 5)
+        await at_the_end(main)
         end.set()
         await answer(page).locator(".stats").wait_for()
-        await distance(main, lambda pixels: pixels < 5)
+        await at_the_end(main)
 
 
 async def test_a_search_in_the_page_moves_the_view(browser):
-    lines = "\n\n".join(f"paragraph {number}" for number in range(100))
-    async with chatting(browser, Script(lines, "<|im_end|>")) as page:
-        await ask(page, "hi")
-        main = page.locator("main")
-        await distance(main, lambda pixels: pixels < 5)
+    async with long_answer(browser) as (_, main):
         # The view goes back to the end as long as something has grown a moment ago.
         await distance(main, lambda pixels: pixels > 200, lambda: main.evaluate(MOVE))
 
 
 async def test_a_button_jumps_to_the_end(browser):
-    lines = "\n\n".join(f"paragraph {number}" for number in range(100))
-    async with chatting(browser, Script(lines, "<|im_end|>")) as page:
-        await ask(page, "hi")
-        main, jump = page.locator("main"), page.get_by_role("button", name="Jump to the end")
-        await distance(main, lambda pixels: pixels < 5)
+    async with long_answer(browser) as (page, main):
+        jump = page.get_by_role("button", name="Jump to the end")
         await expect(jump).to_be_hidden()
         await scroll_up(page)
         await jump.click()
-        await distance(main, lambda pixels: pixels < 5)
+        await at_the_end(main)
         await expect(jump).to_be_hidden()
 
 
@@ -395,24 +387,18 @@ async def test_shortcuts_and_their_sheet(browser):
         await page.keyboard.press("Shift+Escape")
         await page.keyboard.type("why?")
         assert await page.get_by_label("Message", exact=True).input_value() == "why?"
-        assert page.problems == []
 
 
 async def test_who_scrolls_to_the_end_as_it_moves_on_has_reached_it(browser):
     """The text grows between the scrolling and the event that tells of it."""
     end = asyncio.Event()
-    lines = "\n\n".join(f"paragraph {number}" for number in range(100))
-    async with chatting(browser, Script(lines, end, "<|im_end|>")) as page:
-        await send(page, "hi")
-        await page.get_by_text("paragraph 99").wait_for()
-        main = page.locator("main")
-        await distance(main, lambda pixels: pixels < 5)
+    async with long_answer(browser, end) as (page, main):
         await scroll_up(page)
         await main.evaluate("""(main) => {
             main.scrollTop = main.scrollHeight;
             main.querySelector(".answer").append(...Array.from({ length: 50 }, () => document.createElement("hr")));
         }""")
-        await distance(main, lambda pixels: pixels < 5)
+        await at_the_end(main)
         end.set()
 
 
@@ -424,41 +410,11 @@ SHRINK_AND_GROW = """async (times) => {
     view.style.cssText = "position: fixed; inset: 0 auto auto 0; width: 100px; height: 200px; overflow: auto";
     const frame = () => new Promise(requestAnimationFrame);
     const size = (pixels) => { content.style.height = `${pixels}px`; };
+    const distance = () => view.scrollHeight - view.scrollTop - view.clientHeight;
     const drawn = () => new Promise((done) => {
         const seen = new ResizeObserver(() => { seen.disconnect(); setTimeout(done); });
         seen.observe(content);
     });
-    size(1000);
-    followEnd(view, content)();
-    const distances = [], now = performance.now();
-    performance.now = () => now; // a slow machine draws a frame in a second
-    for (let time = 0; time < times; time++) {
-        size(1000); await frame(); await frame(); await frame();
-        size(700); await drawn();  // laid out and drawn; what tells of the scrolling comes with the next frame
-        size(1200); await frame(); await frame(); await frame();
-        distances.push(view.scrollHeight - view.scrollTop - view.clientHeight);
-    }
-    view.remove();
-    delete performance.now;
-    return distances;
-}"""
-
-
-async def test_the_end_stays_in_sight_if_text_shrinks_before_it_grows(browser):
-    """The browser moves the view up, and what tells of it comes when the text has grown again."""
-    async with chatting(browser, Script("<|im_end|>")) as page:
-        await connected(page)
-        assert max(await page.evaluate(SHRINK_AND_GROW, 5)) < 5
-
-
-SHRINK_UNSEEN = """async () => {
-    const { followEnd } = await import("./page/follow.js");
-    const view = document.createElement("div"), content = document.createElement("div");
-    view.append(content);
-    document.body.append(view);
-    view.style.cssText = "position: fixed; inset: 0 auto auto 0; width: 100px; height: 200px; overflow: auto";
-    const frame = () => new Promise(requestAnimationFrame);
-    const size = (pixels) => { content.style.height = `${pixels}px`; };
     size(1000);
     followEnd(view, content)();
     await frame(); await frame();
@@ -467,27 +423,30 @@ SHRINK_UNSEEN = """async () => {
     size(700);
     view.scrollTop;  // a layout between two frames moves the view
     await frame(); await frame();
-    const distance = view.scrollHeight - view.scrollTop - view.clientHeight;
+    const distances = [distance()], now = performance.now();
+    performance.now = () => now; // a slow machine draws a frame in a second
+    for (let time = 0; time < times; time++) {
+        size(1000); await frame(); await frame(); await frame();
+        size(700); await drawn();  // laid out and drawn; what tells of the scrolling comes with the next frame
+        size(1200); await frame(); await frame(); await frame();
+        distances.push(distance());
+    }
     view.remove();
-    return distance;
+    delete performance.now;
+    return distances;
 }"""
+"""Distances to the end of text that shrinks and has its size again before anybody is told that it changed, and then of
+text that shrinks and grows: the browser moves the view up, and what tells of it comes when the text has grown again."""
 
 
-async def test_the_end_stays_in_sight_if_text_shrinks_and_grows_between_two_frames(browser):
-    """Such text has its size again before anybody is told that it changed."""
+async def test_the_end_stays_in_sight_if_text_shrinks_before_it_grows(browser):
     async with chatting(browser, Script("<|im_end|>")) as page:
-        await connected(page)
-        assert await page.evaluate(SHRINK_UNSEEN) < 5
+        assert max(await page.evaluate(SHRINK_AND_GROW, 5)) < 5
 
 
 async def test_the_end_stays_in_sight_if_the_view_gets_smaller(browser):
     end = asyncio.Event()
-    lines = "\n\n".join(f"paragraph {number}" for number in range(100))
-    async with chatting(browser, Script(lines, end, "<|im_end|>")) as page:
-        await send(page, "hi")
-        await page.get_by_text("paragraph 99").wait_for()
-        main = page.locator("main")
-        await distance(main, lambda pixels: pixels < 5)
+    async with long_answer(browser, end) as (page, main):
         await page.get_by_label("Message", exact=True).fill("line\n" * 10)
-        await distance(main, lambda pixels: pixels < 5)
+        await at_the_end(main)
         end.set()

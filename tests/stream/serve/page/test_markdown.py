@@ -4,10 +4,14 @@ import random
 
 import pytest
 import pytest_asyncio
+from case_tables import cases
 from full_run import FULL, share
-from page_in_browser import Script, answer, chatting, says, send
+from page_in_browser import answer, chatting, says, send
+from serving import Script
 
 from tokenweir.stream.serve.limits.limits import Limits
+
+TABLES = cases(__file__)
 
 LIBRARY = """async () => {
     const { GrowingMarkdown, wholeText } = await import("/page/answer/growing.js");
@@ -30,74 +34,13 @@ LIBRARY = """async () => {
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def page(browser):
-    async with chatting(browser, Script()) as page:
+    async with chatting(browser, Script(), clean=False) as page:
         await page.route("**/vendor/katex/*", lambda route: route.abort())  # formulas stay source
         await page.evaluate(LIBRARY)
         yield page
 
 
-CASES = {
-    "plain": ("a **b** *c* ~~d~~ `e`", "<p>a <strong>b</strong> <em>c</em> <s>d</s> <code>e</code></p>"),
-    "lines": ("a\nb", "<p>a\nb</p>"),
-    "html": ("<b onclick=x>a</b>", "<p>&lt;b onclick=x&gt;a&lt;/b&gt;</p>"),
-    "html block": (
-        "<div>\n<script>x</script>\n</div>",
-        "<p>&lt;div&gt;\n&lt;script&gt;x&lt;/script&gt;\n&lt;/div&gt;</p>",
-    ),
-    "link": (
-        "[a](https://b.example 'c')",
-        '<p><a href="https://b.example" target="_blank" rel="noopener noreferrer">a</a></p>',
-    ),
-    "address": (
-        "see https://b.example/c.",
-        '<p>see <a href="https://b.example/c" target="_blank" rel="noopener noreferrer">https://b.example/c</a>.</p>',
-    ),
-    "file names are no addresses": ("edit setup.py and a@b.example", "<p>edit setup.py and a@b.example</p>"),
-    "picture": (
-        "![a](https://b.example/c.png)",
-        '<p><a href="https://b.example/c.png" target="_blank" rel="noopener noreferrer">a</a></p>',
-    ),
-    "script link": ("[a](javascript:alert(1))", "<p>[a](javascript:alert(1))</p>"),
-    "disguised script link": ("[a](JaVa&#x09;Script:alert(1))", "<p>[a](JaVa\tScript:alert(1))</p>"),
-    "data link": ("[a](data:text/html,b)", "<p>[a](data:text/html,b)</p>"),
-    "data picture": ("![a](data:image/png;base64,AA==)", "<p>![a](data:image/png;base64,AA==)</p>"),
-    "relative link": ("[a](v1/models)", "<p>[a](v1/models)</p>"),
-    "tight list": ("- a\n- b", '<ul dir="auto"><li><p>a</p></li><li><p>b</p></li></ul>'),
-    "tasks": (
-        "- [ ] a\n- [x] *b*",
-        '<ul dir="auto"><li><p><span class="task">☐ </span>a</p></li><li><p><span class="task">☑ </span><em>b</em></p></li></ul>',
-    ),
-    "loose list": ("3. a\n\n4. b", '<ol start="3" dir="auto" class="loose"><li><p>a</p></li><li><p>b</p></li></ol>'),
-    "quote": ("> a", "<blockquote><p>a</p></blockquote>"),
-    "rule": ("---", "<hr>"),
-    "headings skip no level": (
-        "# a\n### b\n###### c\n# d",
-        '<h3 class="h1">a</h3><h4 class="h3">b</h4><h5 class="h6">c</h5><h3 class="h1">d</h3>',
-    ),
-    "footnote": (
-        "a[^1] b[^1]\n\n[^1]: *note*\n\n    more\n\nc[^x]",
-        (
-            '<p>a<sup>1</sup> b<sup>1</sup></p><div class="footnote" role="note"><sup>1</sup><p><em>note</em></p><p>more</p></div>'
-            "<p>c[^x]</p>"
-        ),
-    ),
-    "footnotes in parts": (
-        "- a[^é]\n\n  [^é]: b\n\n> [^c]:\n",
-        (
-            '<ul dir="auto" class="loose"><li><p>a<sup>é</sup></p><div class="footnote" role="note"><sup>é</sup><p>b</p></div></li></ul>'
-            '<blockquote><div class="footnote" role="note"><sup>c</sup></div></blockquote>'
-        ),
-    ),
-    "inline notes stay text": ("a ^[b]", "<p>a ^[b]</p>"),
-    "money": ("from $5 to $10", "<p>from $5 to $10</p>"),
-    "formula": ("so $a_1*b*c_1$ is", '<p>so <span class="math">$a_1*b*c_1$</span> is</p>'),
-    "formulas": (
-        r"\(a_1*b*\) \[*c*\] $$*d*$$",
-        r'<p><span class="math">\(a_1*b*\)</span> <span class="math">\[*c*\]</span> <span class="math">$$*d*$$</span></p>',
-    ),
-    "formula block": ("so\n\\[\n- a\n= *b*\n\\]\nis", '<p>so</p><div class="math">\\[\n- a\n= *b*\n\\]</div><p>is</p>'),
-    "formula without an end": ("$$\n*a*\n\n*b*", '<div class="math">$$\n*a*</div><p><em>b</em></p>'),
-}
+CASES = TABLES["cases"]
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -127,12 +70,7 @@ async def test_what_is_nested_too_deep_stays_text(page, sign):
 
 
 # What a random text is made of: the beginnings and ends of every kind of block, and what may come to stand between.
-PIECES = [
-    "a", "b c", "word ", "\n", "\n", "\n", "\n\n", "\n\n", "  ", "    ", "\t", "- ", "* ", "1. ", "2) ", "+ ", "# ", "### ",
-    "> ", "```\n", "```py\n", "``", "````", "~~~\n", "---\n", "===\n", "***", "|", "| a | b |\n|---|---|\n", "| c |\n",
-    "*", "**", "_", "`", "[", "]", "(", ")", "[x]: http://y\n", "[x]", "[z](http://y)", "<", ">", "<div>", "&amp;", "\\",
-    "[^1]", "[^1]: ", "[^n]: x\n", "^[", "\\[\n", "\\]", "$$\n", "$$", "$", "\r\n", "\r", "!", "http://y.z", "é", "🙂", "- [ ] ", "\\(", "\\)", "\x00",
-]  # fmt: skip
+PIECES = TABLES["pieces"]
 
 
 def drawn_text(draw):
@@ -215,7 +153,6 @@ async def test_markup_stays_text(browser):
         assert await answer(page).locator("details .text").text_content() == attack
         assert await page.locator("main img, main script").count() == 0
         assert (await page.title()).endswith("tokenweir")
-        assert page.problems == []
 
 
 @pytest.mark.parametrize("part", ["[", "> "])
@@ -229,7 +166,6 @@ async def test_a_long_hostile_answer_leaves_the_page_alive(browser, part):
         engine.parts = ("fine", "<|im_end|>")
         await send(page, "hi")
         await says(answer(page).locator(".answer"), "fine")
-        assert page.problems == []
 
 
 async def test_an_answer_fetches_nothing_and_runs_nothing(browser):

@@ -5,8 +5,9 @@ import re
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from page_in_browser import PATIENCE, TOK, Script
+from page_in_browser import PATIENCE
 from playwright.async_api import expect
+from serving import TOK, Script
 
 from tokenweir.stream.serve.transport.server import serve
 

@@ -3,8 +3,9 @@
 import asyncio
 
 import pytest
-from page_in_browser import Script, answer, ask, chatting, connected, cut_connections, says, send
+from page_in_browser import answer, ask, chatting, connected, cut_connections, says, send
 from playwright.async_api import expect
+from serving import Script
 
 TOPS = "(all) => all.map((one) => Math.round(one.getBoundingClientRect().top))"
 HEIGHTS = "(all) => all.map((one) => Math.round(one.getBoundingClientRect().height))"
@@ -32,7 +33,6 @@ class Small(Script):
 
 async def test_an_empty_list_says_what_comes_there(browser):
     async with chatting(browser, Script("a river", "<|im_end|>")) as page:
-        await connected(page)
         await says(page.locator("#found"), "Your conversations will be listed here. They stay in this browser.")
         first, second, *_ = await page.locator(".ideas b").evaluate_all(TOPS)
         assert first == second  # though one text is longer
@@ -88,7 +88,6 @@ async def test_a_list_that_covers_the_conversation_is_left(browser, way):
 
 async def test_controls_of_one_line_have_one_height(browser):
     async with chatting(browser, Script()) as page:
-        await connected(page)
         await page.get_by_role("button", name="Settings").click()
         heights = await page.locator("#settings :is(.row input, select)").evaluate_all(HEIGHTS)
         assert max(heights) - min(heights) <= 1
@@ -111,7 +110,7 @@ async def test_hidden_actions_leave_no_gap(browser):
 
 async def test_a_telephone_tells_a_lost_connection_in_full(browser):
     engines = {"a river": Script(), "a model with a name that is much longer than its header": Script()}
-    async with chatting(browser, engines) as page:
+    async with chatting(browser, engines, clean=False) as page:
         await page.set_viewport_size(PHONE)
         await connected(page)
         header = await page.locator("header").bounding_box()

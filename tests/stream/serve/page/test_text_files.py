@@ -1,8 +1,9 @@
 """Text files of a message: attached, shown, folded and sent as blocks of code."""
 
 import pytest
-from page_in_browser import BRING, KEEP_SENT, Script, answer, ask, brought, chatting, connected, problems, says
+from page_in_browser import BRING, KEEP_SENT, answer, ask, brought, chatting, problems, says
 from playwright.async_api import expect
+from serving import Script
 
 
 def chips(page):
@@ -21,7 +22,6 @@ async def sent_text(page, place=-1):
 
 async def test_text_files_are_sent_as_blocks_under_their_names(browser):
     async with chatting(browser, Script("fine", "<|im_end|>"), script=KEEP_SENT) as page:
-        await connected(page)
         code = "print('<b>')\n"
         await page.evaluate(BRING, ["paste", [brought(code.encode(), "a.py", "text/x-python")]])
         await expect(chips(page)).to_have_text(["a.py13 bytes"])
@@ -37,12 +37,10 @@ async def test_text_files_are_sent_as_blocks_under_their_names(browser):
         assert await sent_text(page) == f"a.py:\n```py\n{code}```\n\nc:\n```\nx\n```\n\nWhat is it?"
         await expect(chips(page)).to_have_count(0)
         await says(page.locator(".user"), "What is it?")
-        assert page.problems == []
 
 
 async def test_a_sent_file_is_folded_and_kept(browser):
     async with chatting(browser, Script("fine", "<|im_end|>"), script=KEEP_SENT) as page:
-        await connected(page)
         await drop(page, brought(b"def f():\n    pass\n", "long name.py", "text/plain"))
         await expect(chips(page)).to_have_count(1)
         await page.get_by_role("button", name="Send").click()
@@ -71,13 +69,11 @@ async def test_a_sent_file_is_folded_and_kept(browser):
         for text, found in (("DEF F", 1), ("long name", 1), ("nowhere", 0)):
             await search.fill(text)
             await expect(page.locator("#conversations .open")).to_have_count(found)
-        assert page.problems == []
 
 
 async def test_a_text_cannot_close_its_block(browser):
     hostile = "```\nnot the file\n`````\n" + "``" * 3 + "` end"
     async with chatting(browser, Script("fine", "<|im_end|>"), script=KEEP_SENT) as page:
-        await connected(page)
         await drop(page, brought(hostile.encode(), "a`\n.md", "text/markdown"))
         await page.get_by_role("button", name="Send").click()
         await answer(page).locator(".stats").wait_for()
@@ -101,7 +97,6 @@ BINARY = "the file is neither an image (PNG, JPEG, WebP, GIF) nor text in UTF-8"
 )
 async def test_what_is_no_text_is_refused_in_a_line(browser, data, kind, told):
     async with chatting(browser, Script("fine", "<|im_end|>")) as page:
-        await connected(page)
         await drop(page, brought(data, "a.bin", kind))
         await says(page.locator("#notice span"), f"a.bin: {told}")
         await expect(chips(page)).to_have_count(0)
@@ -109,7 +104,6 @@ async def test_what_is_no_text_is_refused_in_a_line(browser, data, kind, told):
 
 async def test_a_file_without_room_on_the_server_is_refused(browser):
     async with chatting(browser, Script("fine", "<|im_end|>"), max_message_bytes=30_000) as page:
-        await connected(page)
         await drop(page, brought(b"x " * 9000, "one.txt", "text/plain"), brought(b"x " * 9000, "two.txt", "text/plain"))
         await says(
             page.locator("#notice span"),

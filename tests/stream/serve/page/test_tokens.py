@@ -6,11 +6,15 @@ import re
 from itertools import pairwise
 
 import pytest
-from page_in_browser import TOK, Script, ask, chatting, connected, lose_connections, says, send
+from case_tables import cases
+from page_in_browser import ask, chatting, lose_connections, says, send, set_fields
 from playwright.async_api import expect
+from serving import TOK, Script
 
 from tokenweir.stream.events.step import EngineStep
 from tokenweir.templates.chat_template import ChatTemplate
+
+CASES = cases(__file__)
 
 TEXT = "Hello wörld 🙂\n"
 IDS = TOK.encode(TEXT + "<|im_end|>")
@@ -56,7 +60,6 @@ async def test_every_token_is_shown_with_its_id_bytes_and_logprob(browser):
         assert (await told(page)).startswith(f"token 2 · id {sent[1]} · ")
         await page.keyboard.press("Escape")
         await expect(page.locator("#tokens")).to_be_hidden()
-        assert page.problems == []
 
 
 async def test_the_prompt_shows_who_wrote_it(browser):
@@ -66,21 +69,13 @@ async def test_the_prompt_shows_who_wrote_it(browser):
     )
     engine = Script("<think>hm</think>Hello", "<|im_end|>")
     async with chatting(browser, engine, template=template) as page:
-        await connected(page)
-        await page.get_by_role("button", name="Settings").click()
-        await page.get_by_label("System prompt").fill("Be brief.")
-        await page.get_by_label("Functions that the model may call").fill('[{"name": "add"}]')
-        await page.get_by_role("button", name="Save").click()
+        await set_fields(page, {"System prompt": "Be brief.", "Functions that the model may call": '[{"name": "add"}]'})
         await ask(page, "hi wörld")
         await ask(page, "<|im_end|>")
         prompt, _ = await opened(page)
         heading = await page.locator("#tokens h3").last.inner_text()
         await expect(prompt.locator(".token")).to_have_count(int(re.fullmatch(r"Prompt: (\d+) tokens", heading)[1]))
-        for writer, text in (
-            ("system", "Be brief."),
-            ("user", "hi wörld<|im_end|>"),
-            ("assistant", "Hello"),
-        ):
+        for writer, text in CASES["the_prompt_shows_who_wrote_it"]:
             shown = await prompt.locator(f".by-{writer}").all_inner_texts()
             assert bytes_of(shown) == text.encode(), writer
         assert bytes_of(await prompt.locator(".by-tools").all_inner_texts()).startswith(b"typefunctionfunctionnameadd")
@@ -95,7 +90,6 @@ async def test_the_prompt_shows_who_wrote_it(browser):
             await writer.click()
             assert (await told(page)).endswith(f" · by {expected}")
         await expect(page.locator("#tokens .note")).to_have_count(0)
-        assert page.problems == []
 
 
 def bytes_of(shown):
@@ -123,10 +117,7 @@ async def test_a_character_of_several_tokens_is_shown_once_with_its_parts_marked
 async def test_what_the_template_left_out_is_told(browser):
     template = ChatTemplate("{% for m in messages if m.role != 'system' %}{{ m.content }}{% endfor %}")
     async with chatting(browser, Script("Hello", "<|im_end|>"), template=template) as page:
-        await connected(page)
-        await page.get_by_role("button", name="Settings").click()
-        await page.get_by_label("System prompt").fill("Be brief.")
-        await page.get_by_role("button", name="Save").click()
+        await set_fields(page, {"System prompt": "Be brief."})
         await ask(page, "hi")
         await opened(page)
         await says(page.locator("#tokens .note"), "The template wrote nothing of messages[0].content.")
@@ -141,11 +132,10 @@ async def test_a_prompt_that_would_be_another_now_has_origins_up_to_there(browse
         prompt, _ = await opened(page)
         await page.get_by_text("The server would write this prompt in another way now, from token").wait_for()
         assert await prompt.locator("[class*=by-]").count() > 0 and await prompt.locator(".c0").count() > 0
-        assert page.problems == []
 
 
 async def test_tokens_are_shown_without_their_writers_where_the_server_tells_none(browser):
-    async with chatting(browser, Script("Hello", "<|im_end|>")) as page:
+    async with chatting(browser, Script("Hello", "<|im_end|>"), clean=False) as page:
         await ask(page, "hi")
         refusal = {"error": {"message": "no such path"}}
         await page.route("**/v1/responses/render", lambda route: route.fulfill(status=404, json=refusal))
@@ -157,7 +147,7 @@ async def test_tokens_are_shown_without_their_writers_where_the_server_tells_non
 async def test_a_lost_connection_loses_and_repeats_no_token(browser):
     more, end = asyncio.Event(), asyncio.Event()
     engine = Script("<think>Hm.", "</think>Once", more, " upon", end, " a time 🙂", "<|im_end|>")
-    async with chatting(browser, engine) as page:
+    async with chatting(browser, engine, clean=False) as page:
         await send(page, "hi")
         for event, text in ((more, "Once"), (end, "Once upon")):
             await says(page.locator(".answer"), text)
@@ -206,7 +196,7 @@ async def test_kept_ids_of_another_tokenizer_are_told(browser):
 
 
 async def test_a_server_that_does_not_answer_is_told(browser):
-    async with chatting(browser, Script("Hello", "<|im_end|>")) as page:
+    async with chatting(browser, Script("Hello", "<|im_end|>"), clean=False) as page:
         await ask(page, "hi")
         await page.route("**/detokenize", lambda route: route.abort())
         await page.get_by_role("button", name="Tokens", exact=True).click()
