@@ -33,7 +33,7 @@ class Change(NamedTuple):
 
 VARIANTS: dict[str, Change | None] = {
     "as it is": None,
-    "no cuts": Change("cut.cu", "if (joins) {", "if (joins && n == 0) {"),
+    "no cuts": Change("cut.cu", "joins ? *joins :", "joins && n == 0 ? *joins :"),
     "6 blocks cut": Change("cut.cu", "__launch_bounds__(256, 5)", "__launch_bounds__(256, 6)"),
     "4 blocks cut": Change("cut.cu", "__launch_bounds__(256, 5)", "__launch_bounds__(256, 4)"),
     "8 blocks encode": Change("encode.cu", "__launch_bounds__(256, 6)", "__launch_bounds__(256, 8)"),

@@ -51,9 +51,8 @@ __device__ inline uint32_t part_end(const uint32_t* pieces, const uint32_t* cuts
 
 // Encodes one tile, of `words` words of the bit maps, in each block. pieces, cuts: bit maps of the beginnings of pieces and
 // of the cuts; `cuts` may be null. A part that is no token is queued for a thread if it has at most `merged_by_thread`
-// bytes (kTinyBytes or kShortBytes; 1: it is queued for a warp at least), and in `left`, for the host, if it has more than
-// `max_bytes`. If `left` is null, or the part longer than any that a document has which is not refused, its document is
-// refused.
+// bytes, which is kShortBytes, or 1 for no thread; and in `left`, for the host, if it has more than `max_bytes`. If `left`
+// is null, or the part longer than any that a document has which is not refused, its document is refused.
 extern "C" __global__ void __launch_bounds__(256, 6)
     encode_pieces(const tokenweir::DeviceBpe* tables, const uint8_t* text, uint32_t n, const int64_t* offsets,
                   uint32_t n_documents, const uint32_t* pieces, const uint32_t* cuts, const uint32_t* taken,

@@ -41,7 +41,9 @@ LEFT_BYTES = 1 << 16
 """The most bytes of a batch's longer parts, which the CPU encodes alone; with more, it encodes their documents."""
 
 BY_WARPS_BYTES = 1 << 18
-"""The most bytes of a batch whose pieces are all merged by warps, and none by a thread."""
+"""The most bytes of a batch whose pieces are all merged by warps, and none by a thread. Of a larger one the pieces are so
+many that threads of their own merge them sooner, although each takes longer.
+"""
 
 LONG_WORKERS = 64
 """The most blocks that merge long pieces at the same time, if these may exceed a block's shared memory."""
@@ -183,7 +185,7 @@ class PieceBatch(Batch):
     def __init__(self, device: Device, text: Any, offsets: Any, max_bytes: int, bit_maps: int) -> None:
         n = int(text.size) - SLACK
         self._is_small = is_small(n)
-        self._by_thread = 1 if n <= BY_WARPS_BYTES else _CONSTANTS["kTinyBytes" if self._is_small else "kShortBytes"]
+        self._by_thread = 1 if n <= BY_WARPS_BYTES else _CONSTANTS["kShortBytes"]
         longer = self._by_thread, _CONSTANTS["kMediumBytes"], MERGED_LEAST
         scratch = [
             n // 2 + 1,

@@ -44,6 +44,7 @@ from tokenweir.encode.spec import (
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu import GpuDecoder, GpuEncoder
 from tokenweir.gpu.kernels import SOURCES
+from tokenweir.gpu.modes import batch, exact
 
 FLAGS = ("-DTW_THREADS", "-g", "-fsanitize=thread")
 COPIES = 3
@@ -138,6 +139,7 @@ def tokenizer_of(kind: str) -> Tokenizer:
 def main(kind: str, kernels: str = str(SOURCES)) -> int:
     os.environ.pop("LD_PRELOAD", None)  # the compiler, which a device runs, takes five times as long with it
     tok = tokenizer_of(kind)
+    batch.SMALL_BYTES, exact.BY_WARPS_BYTES = 1 << 13, 1 << 10  # so that some documents are a large batch
     device = ThreadsDevice(sorted(Path(kernels).glob("*.cu")))
     options: dict[str, Any] = {} if kind in ("unigram", "words") else {"workers": 2}
     if of_the_paper := kind in ("blockbpe", "algorithm1"):
