@@ -58,6 +58,15 @@ async def collect(stage):
     return [item async for item in stage]
 
 
+async def failed(stage, error, match):
+    """Return the items of a stage that fails, and its error."""
+    got = []
+    with pytest.raises(error, match=match) as caught:
+        async for item in stage:
+            got.append(item)
+    return got, caught.value
+
+
 async def test_calls_travel_as_chunks(tok):
     chunks = [
         Chunk([1], '<tool_call>{"name": "f", '),
@@ -230,11 +239,9 @@ async def test_a_source_is_closed_even_if_its_iterator_fails_to_close(tok):
 
 async def test_a_failing_source_loses_nothing_that_was_decoded_before(tok):
     failure = ValueError("out of memory")
-    got = []
-    with pytest.raises(EngineError, match="^the engine failed: ValueError: out of memory$") as caught:
-        async for delta in decode_chat(Source([list(b"a<"), [0xF0]], failure), tok, stop=["<x"]):
-            got.append(delta)
-    assert caught.value.__cause__ is failure
+    stage = decode_chat(Source([list(b"a<"), [0xF0]], failure), tok, stop=["<x"])
+    got, error = await failed(stage, EngineError, "^the engine failed: ValueError: out of memory$")
+    assert error.__cause__ is failure
     assert [type(delta) for delta in got] == [TextDelta, TextDelta, Finish]
     assert "".join(delta.text for delta in got[:-1]) == "a<\ufffd"
     assert got[-1].reason is FinishReason.ERROR
@@ -242,22 +249,16 @@ async def test_a_failing_source_loses_nothing_that_was_decoded_before(tok):
 
 async def test_composed_stages_raise_what_the_source_raised_after_what_they_hold(tok):
     failure = ValueError("lost")
-    got = []
-    with pytest.raises(ValueError, match="^lost$") as caught:
-        async for chunk in stop_at(
-            split_reasoning(detokenize(Source([list(b"\n<t")], failure), tok), "think"), ["<tx"]
-        ):
-            got.append(chunk)
-    assert caught.value is failure
+    split = split_reasoning(detokenize(Source([list(b"\n<t")], failure), tok), "think")
+    got, error = await failed(stop_at(split, ["<tx"]), ValueError, "^lost$")
+    assert error is failure
     assert as_deltas(got)[0] == [TextDelta("\n<t", list(b"\n<t"))]
 
 
 @pytest.mark.parametrize("fused", [True, False])
 async def test_an_id_outside_the_vocabulary_loses_nothing_before_it(tok, fused):
-    got = []
-    with pytest.raises(TokenIdError, match=r"^token id 304 is outside the vocabulary \(0 to 303\)$"):
-        async for item in (decode_chat if fused else detokenize)(Source([[72, 73, 304, 74]]), tok):
-            got.append(item)
+    stage = (decode_chat if fused else detokenize)(Source([[72, 73, 304, 74]]), tok)
+    got, _ = await failed(stage, TokenIdError, r"^token id 304 is outside the vocabulary \(0 to 303\)$")
     assert "".join(item.text for item in got if not isinstance(item, Finish)) == "HI"
 
 
@@ -267,10 +268,7 @@ async def test_an_id_outside_the_vocabulary_loses_nothing_before_it(tok, fused):
 )
 async def test_what_is_not_ids_is_named(tok, item, named):
     source = Source([[72], item])
-    got = []
-    with pytest.raises(EngineError, match=f"^the engine yielded {named}, not a token id"):
-        async for delta in decode_chat(source, tok):
-            got.append(delta)
+    got, _ = await failed(decode_chat(source, tok), EngineError, f"^the engine yielded {named}, not a token id")
     assert got[0] == TextDelta("H", [72])
     assert source.closed == 1
 
@@ -286,10 +284,8 @@ async def test_a_source_that_fails_while_it_is_closed_is_an_engine_failure_after
         async def aclose(self):
             raise OSError("connection lost")
 
-    got = []
-    with pytest.raises(EngineError, match="^the engine failed: OSError: connection lost$"):
-        async for delta in decode_chat(Stubborn([[72, tok.token_to_id("<eos>")]]), tok):
-            got.append(delta)
+    stage = decode_chat(Stubborn([[72, tok.token_to_id("<eos>")]]), tok)
+    got, _ = await failed(stage, EngineError, "^the engine failed: OSError: connection lost$")
     assert got[-1].reason is FinishReason.STOP
 
 
@@ -340,10 +336,8 @@ async def test_logprobs_of_engine_steps_go_with_their_ids(make_tok):
 
 async def test_a_wrong_number_of_logprobs_comes_after_what_was_decoded(tok):
     source = Source([EngineStep([65], [-1.0]), EngineStep([66, 67], [-2.0])])
-    deltas = []
-    with pytest.raises(EngineError, match="^the engine gave 1 logprobs with 2 ids$"):
-        async for delta in decode_chat(source, tok, alignment=True):
-            deltas.append(delta)
+    stage = decode_chat(source, tok, alignment=True)
+    deltas, _ = await failed(stage, EngineError, "^the engine gave 1 logprobs with 2 ids$")
     assert [delta.token_ids for delta in deltas] == [[65], []]
     assert (deltas[-1].reason, deltas[-1].usage.completion_tokens) == (FinishReason.ERROR, 1)
     assert source.closed == 1
