@@ -17,18 +17,18 @@ from numpy.typing import DTypeLike
 
 from tokenweir.encode.components.pre_tokenize import GPT2_PATTERN
 from tokenweir.encode.formats.gguf.pre import PRE
-from tokenweir.encode.formats.known_rank_files import CL100K_PATTERN, O200K_PATTERN, QWEN_PATTERN
+from tokenweir.encode.formats.known_rank_files import PATTERNS
 from tokenweir.encode.pattern import compile_pattern
 from tokenweir.encode.pattern.families import recognized
 
 LLAMA3, QWEN35, TEKKEN = (PRE[name].stages[0].pattern.Regex for name in ("llama-bpe", "qwen35", "tekken"))
 PATTERNS = (
     (GPT2_PATTERN, "oniguruma"),
-    (CL100K_PATTERN, "fancy-regex"),
+    (PATTERNS["cl100k"], "fancy-regex"),
     (LLAMA3, "oniguruma"),
-    (QWEN_PATTERN, "oniguruma"),
+    (PATTERNS["qwen"], "oniguruma"),
     (QWEN35, "oniguruma"),
-    (O200K_PATTERN, "fancy-regex"),
+    (PATTERNS["o200k"], "fancy-regex"),
     (TEKKEN, "fancy-regex"),
 )
 

@@ -23,7 +23,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tokenweir.encode.formats.known_rank_files import KIMI_PATTERN, LOWER, O200K_PATTERN, QWEN_PATTERN, UPPER
+from tokenweir.encode.formats.known_rank_files import PATTERNS
 from tokenweir.encode.spec import ByteLevel, Digits, Pattern, PreTokenizer, PreTokenizerSequence, Punctuation, Split
 
 
@@ -71,7 +71,9 @@ _STAGES: dict[str, PreTokenizer] = {
     "%(digits)": Digits(individual_digits=True),
     "%(numbers)": Digits(individual_digits=False),
     "%(punctuation)": Punctuation(behavior="Contiguous"),
-    "%(kimi)": Split(pattern=Pattern(Regex=KIMI_PATTERN), behavior="Isolated", dialect="fancy-regex", unmatched="drop"),
+    "%(kimi)": Split(
+        pattern=Pattern(Regex=PATTERNS["kimi"]), behavior="Isolated", dialect="fancy-regex", unmatched="drop"
+    ),
 }
 """The stages that the table names."""
 
@@ -84,7 +86,7 @@ _DOUBTS = {
 
 def _read_table() -> dict[str, Pre]:
     table = tomllib.loads(Path(__file__).with_name("pre.toml").read_text("utf-8"))
-    parts = {"o200k": O200K_PATTERN, "qwen": QWEN_PATTERN, "upper": UPPER, "lower": LOWER} | table["parts"]
+    parts = PATTERNS | table["parts"]
 
     def stage(given: str) -> PreTokenizer:
         if given in _STAGES:

@@ -15,7 +15,7 @@ from tokenweir.encode.components.pre_tokenize import pre_tokenizer_core
 from tokenweir.encode.errors import UnsupportedTokenizerError
 from tokenweir.encode.formats import read_bytes
 from tokenweir.encode.formats.gguf.pre import PRE
-from tokenweir.encode.formats.known_rank_files import KIMI_PATTERN, O200K_PATTERN
+from tokenweir.encode.formats.known_rank_files import PATTERNS
 from tokenweir.encode.pattern import compile_pattern
 from tokenweir.encode.spec import NFC, PreTokenizerSequence, RankBPE, Split
 from tokenweir.encode.tokenizer import Tokenizer
@@ -112,12 +112,12 @@ def test_kimi_is_a_tiktoken_tokenizer(gguf, spell):
     assert isinstance(tok.spec.model, RankBPE)
     assert (tok.bos_id, tok.eos_ids) == (n, {n + 1})
     special = {"[BOS]": n, "[EOS]": n + 1}
-    reference = tiktoken.Encoding("kimi", pat_str=KIMI_PATTERN, mergeable_ranks=ranks, special_tokens=special)
+    reference = tiktoken.Encoding("kimi", pat_str=PATTERNS["kimi"], mergeable_ranks=ranks, special_tokens=special)
     for kind in adversarial.strings(share(1800), seed="kimi", special_tokens=list(special)).values():
         for text in kind:
             assert tok.encode(text) == reference.encode(text, allowed_special="all"), repr(text)
 
 
 def test_o200k_where_llama_cpp_has_an_imitation():
-    assert [part.pattern.Regex for part in PRE["gpt-4o"].stages[:-1]] == [O200K_PATTERN]
+    assert [part.pattern.Regex for part in PRE["gpt-4o"].stages[:-1]] == [PATTERNS["o200k"]]
     assert PRE["gpt-4o"].stages == PRE["llama4"].stages

@@ -15,18 +15,18 @@ from unicode_scalars import SWEPT
 from tokenweir.encode import _core
 from tokenweir.encode.components.pre_tokenize import GPT2_PATTERN
 from tokenweir.encode.formats.gguf.pre import PRE
-from tokenweir.encode.formats.known_rank_files import CL100K_PATTERN, O200K_PATTERN, QWEN_PATTERN
+from tokenweir.encode.formats.known_rank_files import PATTERNS
 from tokenweir.encode.pattern import compile_pattern
 from tokenweir.encode.pattern.families import recognized
 
 LLAMA3, QWEN35, TEKKEN = (PRE[name].stages[0].pattern.Regex for name in ("llama-bpe", "qwen35", "tekken"))
 PATTERNS = {
     "gpt2": (GPT2_PATTERN, "oniguruma"),
-    "cl100k": (CL100K_PATTERN, "fancy-regex"),
+    "cl100k": (PATTERNS["cl100k"], "fancy-regex"),
     "Llama-3": (LLAMA3, "oniguruma"),
-    "Qwen2": (QWEN_PATTERN, "oniguruma"),
+    "Qwen2": (PATTERNS["qwen"], "oniguruma"),
     "Qwen3.5": (QWEN35, "oniguruma"),
-    "o200k": (O200K_PATTERN, "fancy-regex"),
+    "o200k": (PATTERNS["o200k"], "fancy-regex"),
     "tekken": (TEKKEN, "fancy-regex"),
 }
 LETTERS = "aAsStLvrReEdm 1\t\n\r!'/-" + "éÉ漢あー\u0301ſ\xa0\u3000\u2028٣€🙂ǅª"
