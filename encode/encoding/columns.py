@@ -8,6 +8,8 @@ from tokenweir.encode.values.encoded import Side
 
 Offsets = tuple[int, int]
 
+_COLUMNS = ("ids", "tokens", "offsets", "word_ids", "type_ids", "special_tokens_mask", "attention_mask")
+
 
 class Encoding:
     """One or more sequences, a value per token in each column. Mutable.
@@ -26,17 +28,7 @@ class Encoding:
 
     """
 
-    __slots__ = (
-        "attention_mask",
-        "ids",
-        "offsets",
-        "overflowing",
-        "sequence_ranges",
-        "special_tokens_mask",
-        "tokens",
-        "type_ids",
-        "word_ids",
-    )
+    __slots__ = (*_COLUMNS, "overflowing", "sequence_ranges")
 
     def __init__(
         self,
@@ -48,8 +40,6 @@ class Encoding:
         type_ids: list[int] | None = None,
         special_tokens_mask: list[int] | None = None,
         attention_mask: list[int] | None = None,
-        overflowing: list[Encoding] | None = None,
-        sequence_ranges: dict[int, range] | None = None,
     ) -> None:
         self.ids = ids
         self.tokens = tokens
@@ -58,17 +48,15 @@ class Encoding:
         self.type_ids = [0] * len(ids) if type_ids is None else type_ids
         self.special_tokens_mask = [0] * len(ids) if special_tokens_mask is None else special_tokens_mask
         self.attention_mask = [1] * len(ids) if attention_mask is None else attention_mask
-        self.overflowing: list[Encoding] = [] if overflowing is None else overflowing
-        self.sequence_ranges = {} if sequence_ranges is None else sequence_ranges
+        self.overflowing: list[Encoding] = []
+        self.sequence_ranges: dict[int, range] = {}
 
     @classmethod
     def added(cls, tokens: Iterable[tuple[str, int]], type_id: int) -> Encoding:
         """Return an encoding of tokens, each (token, id), that a post-processor adds; `type_id` is that of all of them."""
-        names, ids = [], []
-        for name, token_id in tokens:
-            names.append(name)
-            ids.append(token_id)
-        n = len(ids)
+        added = [*tokens]
+        n = len(added)
+        names, ids = [name for name, _ in added], [token_id for _, token_id in added]
         return cls(ids, names, [(0, 0)] * n, [None] * n, type_ids=[type_id] * n, special_tokens_mask=[1] * n)
 
     def __len__(self) -> int:
@@ -81,15 +69,7 @@ class Encoding:
 
     def part(self, start: int, end: int) -> Encoding:
         """Return a copy with only the tokens [start, end), without overflowing parts and sequence ranges."""
-        return type(self)(
-            self.ids[start:end],
-            self.tokens[start:end],
-            self.offsets[start:end],
-            self.word_ids[start:end],
-            type_ids=self.type_ids[start:end],
-            special_tokens_mask=self.special_tokens_mask[start:end],
-            attention_mask=self.attention_mask[start:end],
-        )
+        return type(self)(**{column: getattr(self, column)[start:end] for column in _COLUMNS})
 
     def copy(self) -> Encoding:
         """Return a copy that shares no list with this one."""
@@ -119,13 +99,8 @@ class Encoding:
         shift = len(self)
         for sequence_id, at in other.sequence_ranges.items():
             self.sequence_ranges[sequence_id] = range(at.start + shift, at.stop + shift)
-        self.ids += other.ids
-        self.tokens += other.tokens
-        self.offsets += other.offsets
-        self.word_ids += other.word_ids
-        self.type_ids += other.type_ids
-        self.special_tokens_mask += other.special_tokens_mask
-        self.attention_mask += other.attention_mask
+        for column in _COLUMNS:
+            getattr(self, column).extend(getattr(other, column))
         self.overflowing = overflowing
 
     @classmethod
@@ -195,7 +170,7 @@ class Encoding:
             attention_mask=[0] * missing,
         )
         left = side == "left"
-        for column in ("ids", "tokens", "offsets", "word_ids", "type_ids", "special_tokens_mask", "attention_mask"):
+        for column in _COLUMNS:
             own, added = getattr(self, column), getattr(padding, column)
             setattr(self, column, added + own if left else own + added)
         if left:
