@@ -177,7 +177,7 @@ def _rows(program: Program, members: list[list[bool]], n_classes: int) -> tuple[
     def holds(condition: object, symbol: int) -> bool:
         if not isinstance(condition, Lookbehind):
             return False
-        return condition.at_start if symbol == n_classes else members[program.sets[condition.members]][symbol]
+        return condition.at_edge if symbol == n_classes else members[program.sets[condition.members]][symbol]
 
     rows: dict[tuple[bool, ...], int] = {}
     behind = [

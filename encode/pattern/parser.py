@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import reduce
-from typing import Literal, assert_never
+from typing import Literal, TypeVar, assert_never
 
 from tokenweir.encode.pattern.code_points import CodePoints
 from tokenweir.encode.pattern.sets import MAX_DEPTH, bracket, escape, fold, named_set
@@ -41,20 +41,20 @@ class NextCharacter:
 
     Attributes:
         members: The characters before which it holds.
-        at_end: Whether it also holds at the end of the text.
+        at_edge: Whether it also holds at the end of the text.
 
     """
 
     members: CodePoints
-    at_end: bool
+    at_edge: bool
 
 
 @dataclass(frozen=True)
 class Lookbehind:
-    """A lookbehind at the character before; `at_start` if it also holds at the start of the text."""
+    """A lookbehind at the character before; `at_edge` if it also holds at the start of the text."""
 
     members: CodePoints
-    at_start: bool
+    at_edge: bool
 
 
 @dataclass(frozen=True)
@@ -95,6 +95,7 @@ class Repeat:
     mode: Mode
 
 
+Condition = TypeVar("Condition", NextCharacter, Lookbehind)
 Node = Symbol | NextCharacter | Lookbehind | Lookahead | Concat | Alternate | Repeat
 
 
@@ -115,53 +116,28 @@ def matches_empty(node: Node) -> bool:
             assert_never(node)
 
 
-def as_next_character(node: Node) -> NextCharacter | None:
-    """Convert the body of a lookahead to a condition on the next symbol; return None if it reads further."""
+def as_condition(node: Node, kind: type[Condition]) -> Condition | None:
+    """Convert the body of a look-around to a condition on its one character; return None if it reads further.
+
+    A lookahead may have further conditions on that character before it.
+    """
     match node:
         case Symbol(members):
-            return NextCharacter(members, at_end=False)
-        case NextCharacter():
-            return node
-        case Alternate(branches):
-            conditions = [as_next_character(branch) for branch in branches]
-            if None in conditions:
-                return None
-            return reduce(
-                lambda a, b: NextCharacter(a.members | b.members, a.at_end or b.at_end), filter(None, conditions)
-            )
-        case Concat(parts) if parts and all(isinstance(part, NextCharacter) for part in parts[:-1]):
-            conditions = [as_next_character(part) for part in parts]
-            if None in conditions:
-                return None
-            return reduce(
-                lambda a, b: NextCharacter(a.members & b.members, a.at_end and b.at_end), filter(None, conditions)
-            )
-        case Lookbehind() | Lookahead() | Concat() | Repeat():
-            return None
+            return kind(members, at_edge=False)
+        case Alternate(parts):
+            conditions = [as_condition(part, kind) for part in parts]
+        case Concat((*before, _) as parts) if not before or (
+            kind is NextCharacter and all(isinstance(part, NextCharacter) for part in before)
+        ):
+            conditions = [as_condition(part, kind) for part in parts]
         case _:
-            assert_never(node)
-
-
-def as_lookbehind(node: Node) -> Lookbehind | None:
-    """Convert the body of a lookbehind to a condition on the character before; return None if it reads further."""
-    match node:
-        case Symbol(members):
-            return Lookbehind(members, at_start=False)
-        case Lookbehind():
-            return node
-        case Concat((part,)):
-            return as_lookbehind(part)
-        case Alternate(branches):
-            conditions = [as_lookbehind(branch) for branch in branches]
-            if None in conditions:
-                return None
-            return reduce(
-                lambda a, b: Lookbehind(a.members | b.members, a.at_start or b.at_start), filter(None, conditions)
-            )
-        case NextCharacter() | Lookahead() | Concat() | Repeat():
-            return None
-        case _:
-            assert_never(node)
+            return node if isinstance(node, kind) else None
+    found = [condition for condition in conditions if condition is not None]
+    if len(found) < len(conditions):
+        return None
+    if isinstance(node, Alternate):
+        return reduce(lambda a, b: kind(a.members | b.members, a.at_edge or b.at_edge), found)
+    return reduce(lambda a, b: kind(a.members & b.members, a.at_edge and b.at_edge), found)
 
 
 def as_symbol(node: Node) -> Symbol | None:
@@ -296,7 +272,7 @@ def _atom(source: PatternCursor, ignore_case: bool, depth: int) -> Node:
         return Symbol(~CodePoints.of(ord("\n")))
     if character == "$":
         # Oniguruma's Ruby syntax: also before every line feed. fancy-regex: only the end of the text.
-        return NextCharacter(CodePoints.of(*([ord("\n")] if source.dialect == "oniguruma" else [])), at_end=True)
+        return NextCharacter(CodePoints.of(*([ord("\n")] if source.dialect == "oniguruma" else [])), at_edge=True)
     if character == "^":
         return _line_start(source)
     if character == "\\":
@@ -317,12 +293,12 @@ def _atom(source: PatternCursor, ignore_case: bool, depth: int) -> Node:
 
 
 def _line_start(source: PatternCursor) -> Node:
-    start = Lookbehind(CodePoints.of(), at_start=True)
+    start = Lookbehind(CodePoints.of(), at_edge=True)
     if source.dialect != "oniguruma":
         return start
     # Ruby syntax: also after every line feed, except one that ends the text.
     after_line_feed = Concat(
-        (Lookbehind(CodePoints.of(ord("\n")), at_start=False), NextCharacter(~CodePoints.of(), at_end=False))
+        (Lookbehind(CodePoints.of(ord("\n")), at_edge=False), NextCharacter(~CodePoints.of(), at_edge=False))
     )
     return Alternate((start, after_line_feed))
 
@@ -339,18 +315,18 @@ def _anchor(source: PatternCursor, letter: str, at: int) -> Node:
         at: The index of the backslash, for errors.
 
     """
-    end = NextCharacter(CodePoints.of(), at_end=True)
+    end = NextCharacter(CodePoints.of(), at_edge=True)
     if letter == "z":
         return end
     if letter == "A":
-        return Lookbehind(CodePoints.of(), at_start=True)
+        return Lookbehind(CodePoints.of(), at_edge=True)
     if letter == "Z":
         if source.dialect != "oniguruma":
             source.refuse("the escape \\Z", at)
         return Alternate((end, Lookahead(Concat((Symbol(CodePoints.of(ord("\n"))), end)), wanted=True)))
     word = named_set("w", source.dialect)
-    after, not_after = Lookbehind(word, at_start=False), Lookbehind(~word, at_start=True)
-    before, not_before = NextCharacter(word, at_end=False), NextCharacter(~word, at_end=True)
+    after, not_after = Lookbehind(word, at_edge=False), Lookbehind(~word, at_edge=True)
+    before, not_before = NextCharacter(word, at_edge=False), NextCharacter(~word, at_edge=True)
     if letter == "b":
         return Alternate((Concat((after, not_before)), Concat((not_after, before))))
     return Alternate((Concat((after, before)), Concat((not_after, not_before))))
@@ -373,11 +349,11 @@ def _group(source: PatternCursor, ignore_case: bool, depth: int) -> Node:
         return node
     wanted = look.endswith("=")
     if look.startswith("?<"):
-        before = as_lookbehind(node)
+        before = as_condition(node, Lookbehind)
         if before is None:
             source.refuse("a lookbehind of more than one character", at)
-        return before if wanted else Lookbehind(~before.members, not before.at_start)
-    next_ = as_next_character(node)
+        return before if wanted else Lookbehind(~before.members, not before.at_edge)
+    next_ = as_condition(node, NextCharacter)
     if next_ is None:
         return Lookahead(node, wanted)
-    return next_ if wanted else NextCharacter(~next_.members, not next_.at_end)
+    return next_ if wanted else NextCharacter(~next_.members, not next_.at_edge)
