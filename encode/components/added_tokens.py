@@ -14,27 +14,9 @@ from tokenweir.encode.vocabulary import ranked_tokens, token_ids
 
 END_NAMES = frozenset(
     [
-        "<|eot_id|>",
-        "<|eom_id|>",
-        "<|end_of_text|>",
-        "<|im_end|>",
-        "<|endoftext|>",
-        "<|end|>",
-        "<|return|>",
-        "<|call|>",
-        "<|end_of_turn|>",
-        "<end_of_turn>",
-        "<turn|>",
-        "<eos>",
-        "</s>",
-        "<EOT>",
-        "[EOT]",
-        "[EOS]",
-        "<|eot|>",
-        "<|eom|>",
-        "<end_of_utterance>",
-        "<|end_of_role|>",
-        "<｜end▁of▁sentence｜>",
+        *("<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|im_end|>", "<|endoftext|>", "<|end|>", "<|return|>"),
+        *("<|call|>", "<|end_of_turn|>", "<end_of_turn>", "<turn|>", "<eos>", "</s>", "<EOT>", "[EOT]", "[EOS]"),
+        *("<|eot|>", "<|eom|>", "<end_of_utterance>", "<|end_of_role|>", "<｜end▁of▁sentence｜>"),
     ]
 )
 """Names of control tokens that end a generation, used only if no file names the end tokens. Only added control tokens are

@@ -32,19 +32,8 @@ from tokenweir.encode.spec import AddedToken, RankBPE, SentencePiece, TemplatePr
 CHANGING_CLASSES = frozenset(
     f"{name}Tokenizer"
     for name in [
-        "Albert",
-        "Barthez",
-        "Camembert",
-        "FNet",
-        "M2M100",
-        "MBart",
-        "MBart50",
-        "Nllb",
-        "PLBart",
-        "Pegasus",
-        "XGLM",
-        "XLMRoberta",
-        "XLNet",
+        *("Albert", "Barthez", "Camembert", "FNet", "M2M100", "MBart", "MBart50", "Nllb", "PLBart", "Pegasus"),
+        *("XGLM", "XLMRoberta", "XLNet"),
     ]
 )
 """Classes of transformers whose ids are not those of their SentencePiece model, or that prepare the text in Python."""
