@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from copy import deepcopy
 from functools import cache
 
 import pytest
@@ -15,11 +16,12 @@ from transformers.utils.chat_template_utils import _compile_jinja_template
 
 from tokenweir.encode.errors import TemplateError
 from tokenweir.templates.chat_template import ChatTemplate
-from tokenweir.verify.conversations import CONVERSATIONS, TOOLS, calling, user
+from tokenweir.verify.conversations import CONVERSATIONS
 from tokenweir.verify.prompts import CLOCK, TransformersTemplate, in_taken_form
 
 CASES = cases(__file__)
 
+TOOLS = CONVERSATIONS["tools"][1]["tools"]
 SPECIAL = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
 
 
@@ -28,6 +30,13 @@ def oracle():
     """transformers' own rendering, at a fixed time."""
     pytest.importorskip("transformers", exc_type=ImportError)
     return lambda source, messages, variables: TransformersTemplate(source, SPECIAL).render(messages, variables)
+
+
+def calling(arguments):
+    """Return a question, a call, and its result."""
+    question, call, result = deepcopy(CONVERSATIONS["no arguments"][0])
+    call["tool_calls"][0]["function"]["arguments"] = arguments
+    return [question, call, result]
 
 
 @cache
@@ -112,8 +121,10 @@ def test_content_parts(source, oracle):
     texts = ["Look: a < b", "and [c]"]
     parts = [{"type": "text", "text": text} for text in texts]
     template = our_template(source, True)
-    prompt = template.render([user(parts)], tools=TOOLS)
-    assert prompt.text == oracle(source, in_taken_form(template, [user(parts)]), {"tools": TOOLS})
+    prompt = template.render([{"role": "user", "content": parts}], tools=TOOLS)
+    assert prompt.text == oracle(
+        source, in_taken_form(template, [{"role": "user", "content": parts}]), {"tools": TOOLS}
+    )
     assert prompt.text.index(texts[0]) < prompt.text.index(texts[1])
 
 
