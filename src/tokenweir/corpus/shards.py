@@ -49,6 +49,8 @@ class ShardWriter(ABC):
     to `NAME.documents.parquet`, a row for each document.
     """
 
+    _all: list[Any]
+
     def __init__(self, folder: Folder, name: str, layout: Layout) -> None:
         """Start a shard whose files' names begin with `name`."""
         self._folder, self._name, self._layout = folder, name, layout
@@ -109,12 +111,14 @@ class ShardWriter(ABC):
     @abstractmethod
     def _write(self, rows: Sequences) -> None: ...
 
-    @abstractmethod
-    def _end(self) -> None: ...
+    def _end(self) -> None:
+        for file in self._all:
+            file.close()
 
-    @abstractmethod
     def _abandon(self) -> None:
         """Close the files that are still open, whatever is in them."""
+        for file in self._all:
+            file.abandon()
 
 
 class _Table:
@@ -141,6 +145,8 @@ class _Table:
         if self._writer is not None:
             self._writer.close()
 
+    abandon = close
+
 
 class ParquetShard(ShardWriter):
     """Writer of `NAME.parquet`: a row for each document, with `input_ids` and, if masks are written, `loss_mask`.
@@ -151,6 +157,7 @@ class ParquetShard(ShardWriter):
 
     def _begin(self) -> None:
         self._table = _Table(self._path(".parquet"))
+        self._all = [self._table]
         self._kept: dict[str, Any] = {}
 
     def _keeps(self, batch: DocumentBatch) -> bool:
@@ -173,10 +180,7 @@ class ParquetShard(ShardWriter):
     def _end(self) -> None:
         if self._table.is_empty:
             self._write(Sequences(Ragged(np.zeros(0, np.int32), np.zeros(1, np.int64)), np.zeros(0, np.uint8)))
-        self._table.close()
-
-    def _abandon(self) -> None:
-        self._table.close()
+        super()._end()
 
 
 _FORMAT: Any = np.lib.format  # untyped in numpy
@@ -230,8 +234,9 @@ class NpyShard(ShardWriter):
         self._offsets.write(np.zeros(1, np.int64))
 
     def _more(self, ending: str, dtype: Any) -> _Npy:
-        self._all.append(_Npy(self._path(ending), np.dtype(dtype)))
-        return self._all[-1]
+        file = _Npy(self._path(ending), np.dtype(dtype))
+        self._all.append(file)
+        return file
 
     def _write(self, rows: Sequences) -> None:
         before = self._ids.size
@@ -244,14 +249,6 @@ class NpyShard(ShardWriter):
             begins = np.flatnonzero(rows.positions[1:] == 0) + 1
             ends = np.append(begins, len(rows.positions)) if len(rows.positions) else begins
             self._boundaries.write(ends + before)
-
-    def _end(self) -> None:
-        for file in self._all:
-            file.close()
-
-    def _abandon(self) -> None:
-        for file in self._all:
-            file.abandon()
 
 
 def id_type(vocab_size: int) -> np.dtype[Any]:
@@ -318,14 +315,6 @@ class MegatronShard(ShardWriter):
             if values is not None:
                 files.write(values, np.diff(rows.ids.offsets), np.ones(len(rows.ids), np.int64))
 
-    def _end(self) -> None:
-        for files in self._all:
-            files.close()
-
-    def _abandon(self) -> None:
-        for files in self._all:
-            files.abandon()
-
 
 class DatatroveShard(ShardWriter):
     """Writer of `NAME.ds`, as datatrove has it: ids of uint16 or uint32, and in `NAME.ds.index` where each document ends.
@@ -346,12 +335,7 @@ class DatatroveShard(ShardWriter):
             if values is not None:
                 file.write(values.data)
 
-    def _end(self) -> None:
-        self._abandon()
-
-    def _abandon(self) -> None:
-        for file in self._all:
-            file.close()
+    _abandon = ShardWriter._end
 
 
 WRITERS: dict[Format, type[ShardWriter]] = {
