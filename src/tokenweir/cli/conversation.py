@@ -101,38 +101,10 @@ class TerminalConversation:
                 self._say([*files, {"type": "text", "text": text}] if files else text, runner)
             return True
         command, _, argument = line.strip().partition(" ")
-        argument = argument.strip()
-        match command:
-            case "/quit":
-                return False
-            case "/clear":
-                self._clear()
-            case "/system":
-                self.system = argument or None
-                self.note("The system message is set.\n" if argument else "There is no system message.\n")
-            case "/set":
-                self._set(*argument.partition(" ")[::2])
-            case "/think":
-                self._think(argument)
-            case "/model":
-                self._change_model(argument)
-            case "/attach":
-                self.attach(argument)
-            case "/retry":
-                self._retry(runner)
-            case "/tokens":
-                self._tokens(argument)
-            case "/save":
-                self._save(argument)
-            case "/load":
-                self._load(argument)
-            case "/demo":
-                self._demo(argument, runner)
-            case "/help":
-                self._help()
-            case _:
-                self.note(f"{command} is not a command; /help lists them\n")
-        return True
+        if command not in COMMANDS:
+            self.note(f"{command} is not a command; /help lists them\n")
+            return True
+        return getattr(self, f"_{command[1:]}")(argument.strip(), runner) is not False
 
     def note(self, text: str, indent: int = 0) -> None:
         """Print a note to the user on stderr; at a terminal, long lines are wrapped and continue behind `indent` spaces."""
@@ -162,13 +134,21 @@ class TerminalConversation:
 
     # -- commands ------------------------------------------------------------------------------------------------------
 
-    def _help(self) -> None:
+    def _quit(self, *_: object) -> bool:
+        return False
+
+    def _system(self, text: str, _: asyncio.Runner) -> None:
+        self.system = text or None
+        self.note("The system message is set.\n" if text else "There is no system message.\n")
+
+    def _help(self, *_: object) -> None:
         names = ", ".join(recording.name for recording in recordings())
         for command, text in COMMANDS.items():
             self.note(f"{command:8} {text.format(recordings=names)}\n", indent=9)
         self.note(KEYS)
 
-    def _set(self, name: str, value: str) -> None:
+    def _set(self, argument: str, _: asyncio.Runner) -> None:
+        name, value = argument.partition(" ")[::2]
         if not name:
             given = "; ".join(f"{name} {value!r}" for name, value in self.sampling.given().items())
             self.note(f"{given or 'Everything has its default.'}\n")
@@ -182,14 +162,14 @@ class TerminalConversation:
             else:
                 self.note(f"{name} is {getattr(self.sampling, name)!r}.\n")
 
-    def _think(self, argument: str) -> None:
+    def _think(self, argument: str, _: asyncio.Runner) -> None:
         if argument not in THINK:
             self.note(f"give /think one of {', '.join(THINK)}\n")
             return
         self.think = THINK[THINK.index(argument)]
         self.note(f"Thinking is set to {argument}.\n")
 
-    def _change_model(self, spec: str) -> None:
+    def _model(self, spec: str, _: asyncio.Runner) -> None:
         if spec:
             try:
                 self.model = self.load(spec)
@@ -197,6 +177,9 @@ class TerminalConversation:
                 self.note(f"{error.message}\n")
                 return
         self.note(f"{self.model.about}\n")
+
+    def _attach(self, path: str, _: asyncio.Runner) -> None:
+        self.attach(path)
 
     def attach(self, path: str) -> None:
         """Attach a file to the next message; an empty path removes all attached files. Print what has happened."""
@@ -213,7 +196,7 @@ class TerminalConversation:
         names = ", ".join(file.name for file in self.attached)
         self.note(f"With the next message: {names}.\n")
 
-    def _retry(self, runner: asyncio.Runner) -> None:
+    def _retry(self, _: str, runner: asyncio.Runner) -> None:
         asked = next((i for i in reversed(range(len(self.messages))) if self.messages[i]["role"] == "user"), None)
         if asked is None:
             self.note("There is no message to answer again.\n")
@@ -226,7 +209,7 @@ class TerminalConversation:
             if len(self.messages) == asked:  # no other answer came
                 self.messages += before
 
-    def _tokens(self, text: str) -> None:
+    def _tokens(self, text: str, _: asyncio.Runner) -> None:
         from tokenweir.cli.terminal.token_view import TokenView
 
         if not text and not self._ids:
@@ -235,7 +218,7 @@ class TerminalConversation:
         ids = self.model.tokenizer.encode(text, add_special_tokens=False) if text else self._ids
         TokenView(self.model.tokenizer, ids).print(sys.stdout)
 
-    def _save(self, name: str) -> None:
+    def _save(self, name: str, _: asyncio.Runner) -> None:
         if not name:
             self.note("give /save a file\n")
             return
@@ -247,7 +230,7 @@ class TerminalConversation:
         else:
             self.note(f"{len(self._all())} messages are in {name}.\n")
 
-    def _load(self, name: str) -> None:
+    def _load(self, name: str, _: asyncio.Runner) -> None:
         if not name:
             self.note("give /load a file\n")
             return
@@ -271,7 +254,7 @@ class TerminalConversation:
         self.system = system if isinstance(system, str) else None
         self.messages = messages if self.system is None else messages[1:]
 
-    def _clear(self) -> None:
+    def _clear(self, *_: object) -> None:
         self.messages.clear()
         try:
             if self.kept is not None:
