@@ -30,28 +30,15 @@ COMPONENTS = frozenset(["model", "normalizer", "pre_tokenizer", "post_processor"
 
 READ_ONLY = frozenset(
     [
-        "get_added_tokens_decoder",
-        "get_vocab",
-        "get_vocab_size",
-        "id_to_token",
-        "num_special_tokens_to_add",
-        "save",
-        "to_str",
-        "token_to_id",
+        *("get_added_tokens_decoder", "get_vocab", "get_vocab_size", "id_to_token", "num_special_tokens_to_add"),
+        *("save", "to_str", "token_to_id"),
     ]
 )
 """Methods of the original that change nothing that encoding depends on."""
 
 _MODEL_OPTIONS = (
-    "dropout",
-    "unk_token",
-    "continuing_subword_prefix",
-    "end_of_word_suffix",
-    "fuse_unk",
-    "byte_fallback",
-    "ignore_merges",
-    "max_input_chars_per_word",
-    "unk_id",
+    *("dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", "byte_fallback"),
+    *("ignore_merges", "max_input_chars_per_word", "unk_id"),
 )
 _T = TypeVar("_T")
 
@@ -240,21 +227,18 @@ class Backend:
 
     def encode_batch(self, input: Any, is_pretokenized: bool = False, add_special_tokens: bool = True) -> Any:
         """Encode a list of texts and pairs of texts, as `encode` does; return a list of `Encoding` objects."""
-
-        def run(built: BackendEncoder) -> list[Encoding]:
-            given = [sequences_of(each, is_pretokenized) for each in listed(input)]
-            return self._encoded(built, given, add_special_tokens)
-
-        return self._run_or_fall_back("encode_batch", run, input, is_pretokenized, add_special_tokens)
+        return self._encode_batch("encode_batch", input, is_pretokenized, add_special_tokens)
 
     def encode_batch_fast(self, input: Any, is_pretokenized: bool = False, add_special_tokens: bool = True) -> Any:
         """Encode as `encode_batch`, but without offsets, word ids and token texts: they are (0, 0), None and empty."""
+        return self._encode_batch("encode_batch_fast", input, is_pretokenized, add_special_tokens)
 
+    def _encode_batch(self, call: str, input: Any, is_pretokenized: bool, add_special_tokens: bool) -> Any:
         def run(built: BackendEncoder) -> list[Encoding]:
             given = [sequences_of(each, is_pretokenized) for each in listed(input)]
-            return self._encoded(built, given, add_special_tokens, offsets=False)
+            return self._encoded(built, given, add_special_tokens, offsets=call == "encode_batch")
 
-        return self._run_or_fall_back("encode_batch_fast", run, input, is_pretokenized, add_special_tokens)
+        return self._run_or_fall_back(call, run, input, is_pretokenized, add_special_tokens)
 
     def _encoded(
         self, built: BackendEncoder, inputs: Sequence[Sequences], add_special_tokens: bool, *, offsets: bool = True
