@@ -45,7 +45,7 @@ Value replaced(Evaluator& evaluator, const Value& subject, const Bound& bound) {
 Value indented(Evaluator& evaluator, const Value& subject, const Bound& bound) {
   if (!subject.is_text()) {
     if (subject.is_undefined()) fail_undefined(subject);
-    type_error(std::string("unsupported operand type(s) for +=: '") + type_name(subject) + "' and 'str'");
+    type_error("unsupported operand type(s) for +=: '", type_name(subject), "' and 'str'");
   }
   Text* const indention =
       bound[0].is_text() ? bound[0].text : spaces(evaluator.workspace, integer_or(bound[0], 4, "width"));
@@ -67,9 +67,8 @@ Value truncated(Evaluator& evaluator, const Value& subject, const Bound& bound) 
   Text* const end = bound[2].is_missing() ? workspace.engine("...") : text_argument(bound[2], "end");
   const int64_t most = integer_or(bound[0], 255, "length"), end_size = length(workspace, Value::of_text(end));
   const int64_t leeway = bound[3].is_none() ? 5 : integer_or(bound[3], 5, "leeway");
-  if (most < end_size)
-    throw Failure("AssertionError: expected length >= " + std::to_string(end_size) + ", got " + std::to_string(most));
-  if (leeway < 0) throw Failure("AssertionError: expected leeway >= 0, got " + std::to_string(leeway));
+  if (most < end_size) throw Failure(joined("AssertionError: expected length >= ", end_size, ", got ", most));
+  if (leeway < 0) throw Failure(joined("AssertionError: expected leeway >= 0, got ", leeway));
   if (length(workspace, subject) <= most + leeway) return subject;
   Text* kept = workspace.slice(text, 0, workspace.byte_of(text, static_cast<size_t>(most - end_size)));
   if (!truth_or(bound[1], false)) {
@@ -106,15 +105,11 @@ Value formatted(Evaluator& evaluator, const Value& subject, const Arguments& arg
   const Value text = soft_text(evaluator, subject);
   if (arguments.named_count) {
     Dict* const dict = Dict::make(workspace, arguments.named_count);
-    for (uint32_t i = 0; i < arguments.named_count; i++) {
-      Symbol* const symbol = workspace.symbols.intern(arguments.names[i]->text);
-      dict->set(workspace, symbol, Value::of_text(shown(workspace, symbol)), arguments.named[i]);
-    }
+    arguments.add_named_to(workspace, *dict);
     return format_percent(evaluator, text, Value::of_dict(dict));
   }
-  List* const list = List::make(workspace, arguments.count);
-  for (uint32_t i = 0; i < arguments.count; i++) list->add(workspace, arguments.positional[i]);
-  return format_percent(evaluator, text, Value::of_tuple(list));
+  List* const values = List::of(workspace, arguments.positional, arguments.count);
+  return format_percent(evaluator, text, Value::of_tuple(values));
 }
 
 // --- numbers
@@ -177,10 +172,8 @@ bool integer_from(Workspace& workspace, std::string source, int64_t base, Value&
     if (marked) source.erase(0, 2);
   }
   if (source.empty() || base < 2 || base > 36) return false;
-  for (const char c : source) {
-    const uint32_t digit = static_cast<uint8_t>(c) - '0', letter = (static_cast<uint8_t>(c) | 0x20) - 'a';
-    if ((digit > 9 ? letter > 25 ? 99 : letter + 10 : digit) >= static_cast<uint32_t>(base)) return false;
-  }
+  for (const char c : source)
+    if (digit_value(c) >= static_cast<uint32_t>(base)) return false;
   out = integer_of(workspace, sign + source, static_cast<unsigned>(base));
   return true;
 }
@@ -215,7 +208,7 @@ Value to_float(Evaluator& evaluator, const Value& subject, const Bound& bound) {
 
 Value absolute(Evaluator& evaluator, const Value& subject, const Bound&) {
   if (subject.is_undefined()) fail_undefined(subject);
-  if (!subject.is_number()) type_error(std::string("bad operand type for abs(): '") + type_name(subject) + "'");
+  if (!subject.is_number()) type_error("bad operand type for abs(): '", type_name(subject), "'");
   if (subject.kind == Kind::Float) return Value::of_float(std::fabs(subject.number));
   const bool negative = subject.kind == Kind::BigInt ? subject.big->negative : subject.integer < 0;
   return negative                     ? negated(evaluator.workspace, subject)
@@ -245,7 +238,7 @@ Value round(Evaluator& evaluator, const Value& subject, const Bound& bound) {
   if (method != "common" && method != "ceil" && method != "floor")
     throw Failure("method must be common, ceil or floor");
   if (subject.is_undefined()) fail_undefined(subject);
-  if (!subject.is_number()) type_error(std::string("type ") + type_name(subject) + " doesn't define __round__ method");
+  if (!subject.is_number()) type_error("type ", type_name(subject), " doesn't define __round__ method");
   const bool whole = subject.kind != Kind::Float;
   if (method == "common") {
     if (!whole) return Value::of_float(rounded_float(subject.number, digits));
@@ -279,11 +272,8 @@ Value size(Evaluator& evaluator, const Value& subject, const Bound&) {
 
 Value attribute(Evaluator& evaluator, const Value& subject, const Bound& bound) {
   Symbol* const symbol = symbol_of(evaluator.workspace, text_argument(bound[0], "attribute name"));
-  if (subject.kind == Kind::Dict && !method_of(subject, symbol)) {  // a key is no attribute here
-    Value missing = Value::undefined_of(subject, Absent::Attribute);
-    missing.symbol = symbol;
-    return missing;
-  }
+  if (subject.kind == Kind::Dict && !method_of(subject, symbol))  // a key is no attribute here
+    return Value::undefined_of(subject, Absent::Attribute, &Value::symbol, symbol);
   return evaluator.attribute(subject, symbol);
 }
 
@@ -303,14 +293,13 @@ Value json(Evaluator& evaluator, const Value& subject, const Bound& bound) {
     style.between_items = text_argument(bound[2].list->items[0], "separators");
     style.after_key = text_argument(bound[2].list->items[1], "separators");
   } else if (!bound[2].is_missing() && !bound[2].is_none()) {
-    type_error(std::string("cannot unpack non-iterable ") + type_name(bound[2]) + " object");
+    type_error("cannot unpack non-iterable ", type_name(bound[2]), " object");
   }
   return Value::of_text(to_json(workspace, subject, style));
 }
 
 Value from_json(Evaluator& evaluator, const Value& subject, const Bound&) {
-  if (!subject.is_text())
-    type_error(std::string("the JSON object must be str, bytes or bytearray, not ") + type_name(subject));
+  if (!subject.is_text()) type_error("the JSON object must be str, bytes or bytearray, not ", type_name(subject));
   return parse_json(evaluator.workspace, subject.text);
 }
 

@@ -46,15 +46,8 @@ class Braces {
     std::string_view rest = field.substr(name_end);
     if (!rest.empty() && rest[0] == '!') {
       const char conversion = rest.size() > 1 ? rest[1] : '\0';
-      if (conversion == 's')
-        value = Value::of_text(to_text(workspace_, value));
-      else if (conversion != 'r')
-        value_error("Unknown conversion specifier in a format");
-      else {
-        Rope rope(workspace_);
-        add_repr(workspace_, value, rope);
-        value = Value::of_text(rope.finish());
-      }
+      if (conversion != 's' && conversion != 'r') value_error("Unknown conversion specifier in a format");
+      value = Value::of_text((conversion == 's' ? to_text : repr)(workspace_, value));
       rest.remove_prefix(2);
     }
     std::string spec(rest.empty() ? rest : rest.substr(1));
@@ -83,13 +76,12 @@ class Braces {
       manual_ = !first.empty();
       const int64_t index = first.empty() ? next_++ : number_at(first, at);
       if (index >= arguments_.count)
-        throw Failure("IndexError: Replacement index " + std::to_string(index) +
-                      " out of range for positional args tuple");
+        throw Failure(joined("IndexError: Replacement index ", index, " out of range for positional args tuple"));
       value = arguments_.positional[index];
     } else {
       for (uint32_t i = 0; i < arguments_.named_count; i++)
         if (arguments_.names[i]->text == first) value = arguments_.named[i];
-      if (value.is_missing()) throw Failure("KeyError: '" + std::string(first) + "'");
+      if (value.is_missing()) throw Failure(joined("KeyError: '", first, "'"));
     }
     std::string_view rest = name.substr(end);
     while (!rest.empty()) {
@@ -112,11 +104,11 @@ class Braces {
   Text* laid_out(const Value& value, std::string_view spec) {
     if (spec.empty()) return to_text(workspace_, value);
     if (!value.is_text() && !value.is_number())
-      type_error(std::string("unsupported format string passed to ") + type_name(value) + ".__format__");
+      type_error("unsupported format string passed to ", type_name(value), ".__format__");
     const Layout layout = parsed(spec);
     if (value.is_text()) {
       if (layout.type && layout.type != 's')
-        value_error(std::string("Unknown format code '") + layout.type + "' for object of type 'str'");
+        value_error("Unknown format code '", layout.type, "' for object of type 'str'");
       Text* text = value.text;
       if (layout.precision >= 0)
         text = workspace_.slice(text, 0, workspace_.byte_of(text, static_cast<size_t>(layout.precision)));
@@ -128,19 +120,12 @@ class Braces {
     if (value.kind == Kind::Bool && !layout.type)
       return pad_text(workspace_, number_text(workspace_, value), layout, layout.align ? layout.align : '<');
     if (layout.type && std::string_view("dboxXnceEfFgG%").find(layout.type) == std::string_view::npos)
-      value_error(std::string("Unknown format code '") + layout.type + "' for object of type '" + type_name(value) +
-                  "'");
+      value_error("Unknown format code '", layout.type, "' for object of type '", type_name(value), "'");
     if (value.kind == Kind::Float && layout.type &&
         std::string_view("dboxXc").find(layout.type) != std::string_view::npos)
-      value_error(std::string("Unknown format code '") + layout.type + "' for object of type 'float'");
-    if (layout.type == 'c') {
-      std::string out;
-      if (value.integer < 0 || value.integer > 0x10FFFF || (value.integer >= 0xD800 && value.integer < 0xE000))
-        throw Failure("OverflowError: %c arg not in range(0x110000)");
-      append_character(static_cast<uint32_t>(value.integer), out);
-      return pad_text(workspace_, workspace_.copy(out, value.origin, 0, true), layout,
-                      layout.align ? layout.align : '<');
-    }
+      value_error("Unknown format code '", layout.type, "' for object of type 'float'");
+    if (layout.type == 'c')
+      return pad_text(workspace_, character_of(workspace_, value), layout, layout.align ? layout.align : '<');
     return number_layout(workspace_, value, layout);
   }
 
@@ -175,7 +160,7 @@ class Braces {
       if (at == digits) value_error("Format specifier missing precision");
     }
     if (at < spec.size()) layout.type = spec[at++];
-    if (at != spec.size()) value_error("Invalid format specifier '" + std::string(spec) + "'");
+    if (at != spec.size()) value_error("Invalid format specifier '", spec, "'");
     return layout;
   }
 

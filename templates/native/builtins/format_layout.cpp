@@ -13,8 +13,7 @@ int64_t number_at(std::string_view text, size_t& at) {
   int64_t value = 0;
   while (at < text.size() && is_ascii_digit(static_cast<uint8_t>(text[at]))) {
     value = value * 10 + (text[at++] - '0');
-    if (value > kMostWidth)
-      value_error("a width or precision in a format is over the limit of " + std::to_string(kMostWidth));
+    if (value > kMostWidth) value_error("a width or precision in a format is over the limit of ", kMostWidth);
   }
   return value;
 }
@@ -94,6 +93,14 @@ Text* pad_text(Workspace& workspace, Text* text, const Layout& layout, char alig
   rope.add(text);
   rope.add(repeat(workspace, fill, missing - missing / 2));
   return rope.finish();
+}
+
+Text* character_of(Workspace& workspace, const Value& value) {
+  if (value.integer < 0 || value.integer > 0x10FFFF || (value.integer >= 0xD800 && value.integer < 0xE000))
+    throw Failure("OverflowError: %c arg not in range(0x110000)");
+  std::string out;
+  append_character(static_cast<uint32_t>(value.integer), out);
+  return workspace.copy(out, value.origin, 0, true);
 }
 
 Text* number_layout(Workspace& workspace, const Value& value, const Layout& layout) {

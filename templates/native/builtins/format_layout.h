@@ -21,10 +21,12 @@ struct Layout {
   char type = 0;
 };
 
-// The digits at `at`, which is moved behind them.
+// The width or precision at `at`, which is moved behind it.
 int64_t number_at(std::string_view text, size_t& at);
 // A text in its width, beside the given side: <, > or ^.
 Text* pad_text(Workspace& workspace, Text* text, const Layout& layout, char align);
+// The character of a number.
+Text* character_of(Workspace& workspace, const Value& value);
 // A number by its type.
 Text* number_layout(Workspace& workspace, const Value& value, const Layout& layout);
 

@@ -53,7 +53,7 @@ class Percent {
       const std::string_view key = flat.substr(at + 1, end - at - 1);
       const Symbol* const symbol = workspace_.symbols.find(key);
       const Value* const found = symbol ? values_.dict->find(symbol) : nullptr;
-      if (!found) throw Failure("KeyError: '" + std::string(key) + "'");
+      if (!found) throw Failure(joined("KeyError: '", key, "'"));
       value = *found;
       named_ = true;
       at = end + 1;
@@ -76,8 +76,7 @@ class Percent {
       if (at < flat.size() && flat[at] == '*') {
         at++;
         const int64_t given = integer_argument(take(), "*");
-        if (given > kMostWidth)
-          value_error("a width or precision in a format is over the limit of " + std::to_string(kMostWidth));
+        if (given > kMostWidth) value_error("a width or precision in a format is over the limit of ", kMostWidth);
         return given;
       }
       return number_at(flat, at);
@@ -103,23 +102,23 @@ class Percent {
 
   Text* converted(const Value& value, char type, Layout layout) {
     if (type == 's' || type == 'r' || type == 'a' || type == 'c') {
-      Text* text = type == 'c' ? character(value) : type == 's' ? to_text(workspace_, value) : repr(value);
+      Text* text = type == 'c' ? character(value) : type == 's' ? to_text(workspace_, value) : repr(workspace_, value);
       if (text_.detail && !(type == 's' && value.is_markup())) text = escape(workspace_, text);
       if (type != 'c' && layout.precision >= 0)
         text = workspace_.slice(text, 0, workspace_.byte_of(text, static_cast<size_t>(layout.precision)));
       return pad_text(workspace_, text, layout, layout.align ? layout.align : '>');
     }
     if (std::string_view("diuoxXeEfFgG").find(type) == std::string_view::npos)
-      value_error(std::string("unsupported format character '") + type + "'");
+      value_error("unsupported format character '", type, "'");
     if (!value.is_number()) {
       const bool whole = std::string_view("diuoxX").find(type) != std::string_view::npos;
-      if (whole) type_error(std::string("%") + type + " format: a real number is required, not " + type_name(value));
-      type_error(std::string("must be real number, not ") + type_name(value));
+      if (whole) type_error("%", type, " format: a real number is required, not ", type_name(value));
+      type_error("must be real number, not ", type_name(value));
     }
     layout.type = type == 'i' || type == 'u' ? 'd' : type;
     const bool whole = std::string_view("doxX").find(layout.type) != std::string_view::npos;
     if (whole && value.kind == Kind::Float) {
-      if (layout.type != 'd') type_error(std::string("%") + type + " format: an integer is required, not float");
+      if (layout.type != 'd') type_error("%", type, " format: an integer is required, not float");
       return number_layout(workspace_, integer_of(value.number), layout);
     }
     if (whole && layout.precision >= 0) {
@@ -133,20 +132,10 @@ class Percent {
     return number_layout(workspace_, value, layout);
   }
 
-  Text* repr(const Value& value) {
-    Rope rope(workspace_);
-    add_repr(workspace_, value, rope);
-    return rope.finish();
-  }
-
   Text* character(const Value& value) {
     if (value.is_text() && workspace_.length(value.text) == 1) return value.text;
     if (!value.is_integer()) type_error("%c requires int or char");
-    if (value.integer < 0 || value.integer > 0x10FFFF || (value.integer >= 0xD800 && value.integer < 0xE000))
-      throw Failure("OverflowError: %c arg not in range(0x110000)");
-    std::string out;
-    append_character(static_cast<uint32_t>(value.integer), out);
-    return workspace_.copy(out, value.origin, 0, true);
+    return character_of(workspace_, value);
   }
 
   Workspace& workspace_;

@@ -31,20 +31,17 @@ Value range(Evaluator& evaluator, const Arguments& arguments) {
   made->stop = stop;
   made->step = step;
   for (uint32_t i = 0; i < made->size; i++) made->items[i] = Value::of_int(start + i * step);
-  Value value = Value::of(Kind::Range);
-  value.range = made;
-  return value;
+  return Value::of(Kind::Range, &Value::range, made);
 }
 
 // dict(mapping or pairs, **named)
 Dict* new_dict(Evaluator& evaluator, const char* what, const Arguments& arguments) {
   Workspace& workspace = evaluator.workspace;
-  if (arguments.count > 1)
-    type_error(std::string(what) + " expected at most 1 argument, got " + std::to_string(arguments.count));
+  if (arguments.count > 1) type_error(what, " expected at most 1 argument, got ", arguments.count);
   Dict* const dict = Dict::make(workspace, arguments.named_count + 1);
   if (arguments.count && arguments.positional[0].kind == Kind::Dict) {
     const Dict& other = *arguments.positional[0].dict;
-    for (uint32_t i = 0; i < other.size; i++) dict->set(workspace, other.entries[i].key, other.entries[i].value);
+    for (const Entry& entry : other) dict->set(workspace, entry.key, entry.value);
     workspace.spend(other.size);
   } else if (arguments.count) {
     const List& pairs = *evaluator.to_list(arguments.positional[0]);
@@ -52,16 +49,12 @@ Dict* new_dict(Evaluator& evaluator, const char* what, const Arguments& argument
       workspace.spend(1);
       const List& pair = *evaluator.to_list(pairs.items[i]);
       if (pair.size != 2)
-        value_error("dictionary update sequence element #" + std::to_string(i) + " has length " +
-                    std::to_string(pair.size) + "; 2 is required");
+        value_error("dictionary update sequence element #", i, " has length ", pair.size, "; 2 is required");
       check_hashable(workspace, pair.items[0]);
       dict->set(workspace, pair.items[0], pair.items[1]);
     }
   }
-  for (uint32_t i = 0; i < arguments.named_count; i++) {
-    Symbol* const symbol = workspace.symbols.intern(arguments.names[i]->text);
-    dict->set(workspace, symbol, Value::of_text(shown(workspace, symbol)), arguments.named[i]);
-  }
+  arguments.add_named_to(workspace, *dict);
   return dict;
 }
 
@@ -71,32 +64,26 @@ Value dict(Evaluator& evaluator, const Arguments& arguments) {
 
 Value make_namespace(Evaluator& evaluator, const Arguments& arguments) {
   Value value = Value::of_dict(new_dict(evaluator, "namespace", arguments));
-  for (uint32_t i = 0; i < value.dict->size; i++)
-    if (const Symbol* const name = value.dict->entries[i].symbol; name && name->text.substr(0, 1) == "_")
-      throw Failure(
-          "SecurityError: Chat templates cannot store underscore-prefixed attributes on a namespace, but got '" +
-          std::string(name->text) + "'");
+  for (const Entry& entry : *value.dict)
+    if (entry.symbol) check_namespace_name(*entry.symbol);
   value.kind = Kind::Namespace;
   return value;
+}
+
+Value cycler_of(Workspace& workspace, Kind kind, const Value* items, uint32_t count) {
+  return Value::of(kind, &Value::cycler, workspace.arena.make<Cycler>(Cycler{List::of(workspace, items, count), 0}));
 }
 
 Value cycler(Evaluator& evaluator, const Arguments& arguments) {
   if (!arguments.count) throw Failure("RuntimeError: at least one item has to be provided");
   if (arguments.named_count) type_error("cycler() takes no keyword arguments");
-  List* const items = List::make(evaluator.workspace, arguments.count);
-  for (uint32_t i = 0; i < arguments.count; i++) items->add(evaluator.workspace, arguments.positional[i]);
-  Value value = Value::of(Kind::Cycler);
-  value.cycler = evaluator.workspace.arena.make<Cycler>(Cycler{items, 0});
-  return value;
+  return cycler_of(evaluator.workspace, Kind::Cycler, arguments.positional, arguments.count);
 }
 
 Value joiner(Evaluator& evaluator, const Arguments& arguments) {
   const Bound bound = bind("joiner", {{"sep"}}, arguments);
-  List* const items = List::make(evaluator.workspace, 1);
-  items->add(evaluator.workspace, bound[0].is_missing() ? Value::of_text(evaluator.workspace.engine(", ")) : bound[0]);
-  Value value = Value::of(Kind::Joiner);
-  value.cycler = evaluator.workspace.arena.make<Cycler>(Cycler{items, 0});
-  return value;
+  const Value separator = bound[0].is_missing() ? Value::of_text(evaluator.workspace.engine(", ")) : bound[0];
+  return cycler_of(evaluator.workspace, Kind::Joiner, &separator, 1);
 }
 
 Value lipsum(Evaluator&, const Arguments&) { throw Failure("the function 'lipsum' is not supported"); }
@@ -183,7 +170,7 @@ std::string strftime(std::string_view format, const Clock& clock) {
       case 'Z':
       case 'z': break;  // a naive time has no zone
       case '%': out += '%'; break;
-      default: value_error(std::string("strftime_now does not know the code '%") + code + "'");
+      default: value_error("strftime_now does not know the code '%", code, "'");
     }
   }
   return out;
@@ -211,10 +198,6 @@ constexpr Function kFunctions[] = {
 
 }  // namespace
 
-const Function* find_function(std::string_view name) {
-  for (const Function& function : kFunctions)
-    if (function.name == name) return &function;
-  return nullptr;
-}
+const Function* find_function(std::string_view name) { return find_named(kFunctions, name); }
 
 }  // namespace tokenweir::templates

@@ -55,7 +55,7 @@ struct Map final : Stage {
         else if (arguments.names[i]->text == "default")
           otherwise = arguments.named[i];
         else
-          throw Failure("Unexpected keyword argument '" + std::string(arguments.names[i]->text) + "'");
+          throw Failure(joined("Unexpected keyword argument '", arguments.names[i]->text, "'"));
       }
       if (!path.is_missing()) {
         if (otherwise.is_none()) otherwise = Value();
@@ -89,7 +89,7 @@ struct Select final : Stage {
     if (arguments.count == name_at) return;
     const std::string name(evaluator.workspace.flat(text_argument(arguments.positional[name_at], "test name")));
     test = find_test(name);
-    if (!test) throw Failure("No test named '" + name + "'.");
+    if (!test) throw Failure(joined("No test named '", name, "'."));
   }
 
   bool next(Evaluator& evaluator, Value& item) override {

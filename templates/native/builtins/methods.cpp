@@ -10,10 +10,7 @@ namespace {
 
 template <ViewKind kind>
 Value view(Evaluator&, const Value& self, const Bound&) {
-  Value made = Value::of(Kind::View);
-  made.detail = static_cast<uint8_t>(kind);
-  made.dict = self.dict;
-  return made;
+  return Value::of_view(self.dict, kind);
 }
 
 Value get(Evaluator& evaluator, const Value& self, const Bound& bound) {
@@ -33,14 +30,14 @@ Value index_of(Evaluator& evaluator, const Value& self, const Bound& bound) {
     evaluator.workspace.spend(1);
     if (equal(evaluator.workspace, self.list->items[i], bound[0])) return Value::of_int(i);
   }
-  value_error(std::string(type_name(self)) + ".index(x): x not in " + type_name(self));
+  value_error(type_name(self), ".index(x): x not in ", type_name(self));
 }
 
 Value count_of(Evaluator& evaluator, const Value& self, const Bound& bound) {
   int64_t count = 0;
-  for (uint32_t i = 0; i < self.list->size; i++) {
+  for (const Value& item : *self.list) {
     evaluator.workspace.spend(1);
-    count += equal(evaluator.workspace, self.list->items[i], bound[0]);
+    count += equal(evaluator.workspace, item, bound[0]);
   }
   return Value::of_int(count);
 }
@@ -84,21 +81,13 @@ const std::vector<Method>& tuple_methods() {
   return table;
 }
 
-const Method* named(const std::vector<Method>& table, std::string_view name) {
-  for (const Method& method : table)
-    if (method.name == name) return &method;
-  return nullptr;
-}
-
 Value cycle(Evaluator&, const Value& self, const Arguments& arguments) {
   if (!arguments.count) type_error("no items for cycling given");
   return arguments.positional[self.loop->at % arguments.count];
 }
 
 Value changed(Evaluator& evaluator, const Value& self, const Arguments& arguments) {
-  List* const list = List::make(evaluator.workspace, arguments.count);
-  for (uint32_t i = 0; i < arguments.count; i++) list->add(evaluator.workspace, arguments.positional[i]);
-  const Value now = Value::of_tuple(list);
+  const Value now = Value::of_tuple(List::of(evaluator.workspace, arguments.positional, arguments.count));
   Value& before = self.loop->changed;
   if (!before.is_missing() && equal(evaluator.workspace, before, now)) return Value::boolean(false);
   before = now;
@@ -125,7 +114,7 @@ const Method kCyclerNext{"next", {}, next_of_cycler}, kCyclerReset{"reset", {}, 
 Value Method::operator()(Evaluator& evaluator, const Value& self, const Arguments& arguments) const {
   if (call) return call(evaluator, self, bind(name, signature, arguments));
   if (call_any) return call_any(evaluator, self, arguments);
-  throw Failure("the method '" + std::string(name) + "' of '" + type_name(self) + "' is not supported");
+  throw Failure(joined("the method '", name, "' of '", type_name(self), "' is not supported"));
 }
 
 void describe(Symbol& symbol) {
@@ -136,10 +125,10 @@ void describe(Symbol& symbol) {
       {"depth", LoopField::Depth},         {"depth0", LoopField::Depth0}};
   for (const auto& [name, field] : kFields)
     if (symbol.text == name) symbol.loop_field = field;
-  symbol.of_text = named(text_methods(), symbol.text);
-  symbol.of_dict = named(dict_methods(), symbol.text);
-  symbol.of_list = named(list_methods(), symbol.text);
-  symbol.of_tuple = named(tuple_methods(), symbol.text);
+  symbol.of_text = find_named(text_methods(), symbol.text);
+  symbol.of_dict = find_named(dict_methods(), symbol.text);
+  symbol.of_list = find_named(list_methods(), symbol.text);
+  symbol.of_tuple = find_named(tuple_methods(), symbol.text);
   const std::string_view text = symbol.text;
   symbol.is_dunder = text.size() > 4 && text.starts_with("__") && text.ends_with("__");
   symbol.described = true;

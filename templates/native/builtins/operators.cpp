@@ -11,15 +11,11 @@ namespace tokenweir::templates {
 namespace {
 
 Value bound(Workspace& workspace, const Value& self, const Method* method) {
-  Value value = Value::of(Kind::Method);
-  value.method = workspace.arena.make<BoundMethod>(BoundMethod{self, method});
-  return value;
+  return Value::of(Kind::Method, &Value::method, workspace.arena.make<BoundMethod>(BoundMethod{self, method}));
 }
 
 Value absent(const Value& object, const Symbol* symbol, Absent why) {
-  Value value = Value::undefined_of(object, why);
-  value.symbol = symbol;
-  return value;
+  return Value::undefined_of(object, why, &Value::symbol, symbol);
 }
 
 }  // namespace
@@ -62,7 +58,7 @@ Value Evaluator::attribute(const Value& object, Symbol* symbol) {
            {"real", "imag", "numerator", "denominator", "conjugate", "bit_length", "bit_count", "to_bytes",
             "from_bytes", "as_integer_ratio", "is_integer", "hex", "fromhex"})
         if (symbol->text == name)
-          throw Failure("the attribute '" + std::string(name) + "' of '" + type_name(object) + "' is not supported");
+          throw Failure(joined("the attribute '", name, "' of '", type_name(object), "' is not supported"));
       break;
     case Kind::Macro:
       if (symbol->text == "name") return Value::of_text(workspace.leaf(macro_name(*object.macro), kFromTemplate));
@@ -116,15 +112,12 @@ Value Evaluator::item(const Value& object, const Value& key, Symbol* symbol) {
     return absent(object, symbol, Absent::Attribute);
   }
   if (!key.is_integer()) return Value::undefined_hint("there is no such element");
-  Value missing = Value::undefined_of(object, Absent::Element);
-  missing.integer = key.integer;
-  return missing;
+  return Value::undefined_of(object, Absent::Element, &Value::integer, key.integer);
 }
 
 Value Evaluator::part(const Value& object, const Value& start, const Value& stop, const Value& step) {
   if (object.is_undefined()) fail_undefined(object);
-  if (!object.is_text() && !object.is_sequence())
-    type_error(std::string("'") + type_name(object) + "' object is not subscriptable");
+  if (!object.is_text() && !object.is_sequence()) type_error("'", type_name(object), "' object is not subscriptable");
   const auto bound = [](const Value& value, int64_t otherwise) {
     if (value.is_none()) return otherwise;
     if (value.kind == Kind::BigInt) return value.big->negative ? INT64_MIN / 2 : INT64_MAX / 2;
@@ -166,8 +159,6 @@ Value Evaluator::part(const Value& object, const Value& start, const Value& stop
     list->size = static_cast<uint32_t>(count);
     for (int64_t i = 0; i < count; i++) list->items[i] = object.list->items[from + i * by];
   }
-  Value value = Value::of(object.kind);
-  value.list = list;
   if (object.kind == Kind::Range) {
     const Range& whole = *object.range;
     auto* const range = static_cast<Range*>(list);
@@ -175,14 +166,13 @@ Value Evaluator::part(const Value& object, const Value& start, const Value& stop
     range->stop = whole.start + to * whole.step;
     range->step = whole.step * by;
   }
-  return value;
+  return Value::of(object.kind, &Value::list, list);
 }
 
 bool Evaluator::contains(const Value& container, const Value& item) {
   switch (container.kind) {
     case Kind::Text:
-      if (!item.is_text())
-        type_error(std::string("'in <string>' requires string as left operand, not ") + type_name(item));
+      if (!item.is_text()) type_error("'in <string>' requires string as left operand, not ", type_name(item));
       return templates::contains(workspace, container.text, item.text);
     case Kind::Dict: return container.dict->find(workspace, item) != nullptr;
     case Kind::View:
@@ -196,7 +186,7 @@ bool Evaluator::contains(const Value& container, const Value& item) {
     case Kind::Loop:
     case Kind::Undefined:
     case Kind::Missing: break;
-    default: type_error(std::string("argument of type '") + type_name(container) + "' is not iterable");
+    default: type_error("argument of type '", type_name(container), "' is not iterable");
   }
   Iterator items = iterate(container);
   for (Value each; items.next(*this, each);) {
@@ -206,11 +196,28 @@ bool Evaluator::contains(const Value& container, const Value& item) {
   return false;
 }
 
+bool Evaluator::holds(Comparison comparison, const Value& left, const Value& right) {
+  switch (comparison) {
+    case Comparison::Equal: return equal(workspace, left, right);
+    case Comparison::NotEqual: return !equal(workspace, left, right);
+    case Comparison::Less: return compare(workspace, left, right, "<") == -1;
+    case Comparison::LessEqual: return compare(workspace, left, right, "<=") <= 0;
+    case Comparison::Greater: return compare(workspace, left, right, ">") == 1;
+    case Comparison::GreaterEqual: {
+      const int order = compare(workspace, left, right, ">=");
+      return order == 0 || order == 1;
+    }
+    case Comparison::In: return contains(right, left);
+    case Comparison::NotIn: break;
+  }
+  return !contains(right, left);
+}
+
 // --- arithmetic
 
 namespace {
 
-[[noreturn]] void divide_by_zero(const char* what) { throw Failure(std::string("ZeroDivisionError: ") + what); }
+[[noreturn]] void divide_by_zero(const char* what) { throw Failure(joined("ZeroDivisionError: ", what)); }
 
 Value float_arithmetic(Arithmetic op, double x, double y) {
   switch (op) {
@@ -247,16 +254,8 @@ Value float_arithmetic(Arithmetic op, double x, double y) {
 }
 
 const char* sign_of(Arithmetic op) {
-  switch (op) {
-    case Arithmetic::Add: return "+";
-    case Arithmetic::Subtract: return "-";
-    case Arithmetic::Multiply: return "*";
-    case Arithmetic::Divide: return "/";
-    case Arithmetic::FloorDivide: return "//";
-    case Arithmetic::Modulo: return "%";
-    case Arithmetic::Power: return "** or pow()";
-  }
-  return "";
+  static constexpr const char* kSigns[] = {"+", "-", "*", "/", "//", "%", "** or pow()"};
+  return kSigns[static_cast<size_t>(op)];
 }
 
 // `out` times the `exponent`-th power of `factor`; true: that has more than 64 bits.
@@ -321,7 +320,7 @@ Value Evaluator::arithmetic(Arithmetic op, const Value& left, const Value& right
     }
     if (left.is_text() || left.kind == Kind::List || left.kind == Kind::Tuple) {
       const std::string kind = left.is_text() ? "str" : type_name(left);
-      type_error("can only concatenate " + kind + " (not \"" + type_name(right) + "\") to " + kind);
+      type_error("can only concatenate ", kind, " (not \"", type_name(right), "\") to ", kind);
     }
   }
   if (op == Arithmetic::Multiply && (left.is_integer() || right.is_integer())) {
@@ -341,9 +340,8 @@ Value Evaluator::arithmetic(Arithmetic op, const Value& left, const Value& right
     }
   }
   if (op == Arithmetic::Multiply && (left.is_text() || left.kind == Kind::List || left.kind == Kind::Tuple))
-    type_error(std::string("can't multiply sequence by non-int of type '") + type_name(right) + "'");
-  type_error(std::string("unsupported operand type(s) for ") + sign_of(op) + ": '" + type_name(left) + "' and '" +
-             type_name(right) + "'");
+    type_error("can't multiply sequence by non-int of type '", type_name(right), "'");
+  type_error("unsupported operand type(s) for ", sign_of(op), ": '", type_name(left), "' and '", type_name(right), "'");
 }
 
 }  // namespace tokenweir::templates

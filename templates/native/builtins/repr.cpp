@@ -91,16 +91,15 @@ static void add_text_repr(Workspace& workspace, Text* text, Rope& rope) {
 }
 
 static void add_items(Workspace& workspace, const List& list, Rope& rope) {
-  for (uint32_t i = 0; i < list.size; i++) {
-    if (i) rope.add(", ");
-    add_repr(workspace, list.items[i], rope);
+  for (const Value& item : list) {
+    if (&item != list.begin()) rope.add(", ");
+    add_repr(workspace, item, rope);
   }
 }
 
 static void add_dict(Workspace& workspace, const Dict& dict, ViewKind shown, bool keys_too, Rope& rope) {
-  for (uint32_t i = 0; i < dict.size; i++) {
-    if (i) rope.add(", ");
-    const Entry& entry = dict.entries[i];
+  for (const Entry& entry : dict) {
+    if (&entry != dict.begin()) rope.add(", ");
     const bool pair = keys_too && shown == ViewKind::Items;
     if (pair) rope.add("(");
     if (shown != ViewKind::Values) add_repr(workspace, entry.key, rope);
@@ -152,6 +151,12 @@ void add_repr(Workspace& workspace, const Value& value, Rope& rope) {
   }
 }
 
+Text* repr(Workspace& workspace, const Value& value) {
+  Rope rope(workspace);
+  add_repr(workspace, value, rope);
+  return rope.finish();
+}
+
 Text* to_text(Workspace& workspace, const Value& value) {
   const auto engine = [&](const std::string& text) { return workspace.copy(text); };
   switch (value.kind) {
@@ -167,11 +172,7 @@ Text* to_text(Workspace& workspace, const Value& value) {
     case Kind::Tuple:
     case Kind::Dict:
     case Kind::View:
-    case Kind::Namespace: {
-      Rope rope(workspace);
-      add_repr(workspace, value, rope);
-      return rope.finish();
-    }
+    case Kind::Namespace: return repr(workspace, value);
     case Kind::Range: {
       const Range& range = *value.range;
       std::string out = "range(" + std::to_string(range.start) + ", " + std::to_string(range.stop);

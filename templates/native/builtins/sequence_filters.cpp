@@ -90,19 +90,13 @@ Value deferred(Evaluator& evaluator, const Value& subject, const Bound& bound) {
 Value list(Evaluator& evaluator, const Value& subject, const Bound&) {
   const List& items = *evaluator.to_list(subject);
   evaluator.workspace.spend(items.size / 8);
-  List* const copy = List::make(evaluator.workspace, items.size);
-  std::copy_n(items.items, items.size, copy->items);
-  copy->size = items.size;
-  return Value::of_list(copy);
+  return Value::of_list(List::of(evaluator.workspace, items.items, items.size));
 }
 
 List* items(Evaluator& evaluator, const Value& subject, const Bound&) {
   if (subject.is_undefined()) return List::make(evaluator.workspace, 0);
   if (subject.kind != Kind::Dict) type_error("Can only get item pairs from a mapping.");
-  Value view = Value::of(Kind::View);
-  view.detail = static_cast<uint8_t>(ViewKind::Items);
-  view.dict = subject.dict;
-  return evaluator.to_list(view);
+  return evaluator.to_list(Value::of_view(subject.dict, ViewKind::Items));
 }
 
 Value first(Evaluator& evaluator, const Value& subject, const Bound&) {
@@ -115,7 +109,7 @@ Value first(Evaluator& evaluator, const Value& subject, const Bound&) {
 
 Value last(Evaluator& evaluator, const Value& subject, const Bound&) {
   if (subject.kind == Kind::Generator || subject.kind == Kind::Loop)
-    type_error(std::string("'") + type_name(subject) + "' object is not reversible");
+    type_error("'", type_name(subject), "' object is not reversible");
   if (subject.is_text() && subject.text->size)
     return Value::of_text(evaluator.item(subject, Value::of_int(-1), nullptr).text);
   const List& items = *evaluator.to_list(subject);
@@ -181,7 +175,7 @@ Value dict_sorted(Evaluator& evaluator, const Value& subject, const Bound& bound
   if (by != "key" && by != "value") throw Failure("You can only sort by either \"key\" or \"value\"");
   if (subject.is_undefined()) fail_undefined(subject);
   if (subject.kind != Kind::Dict)
-    throw Failure(std::string("AttributeError: '") + type_name(subject) + "' object has no attribute 'items'");
+    throw Failure(joined("AttributeError: '", type_name(subject), "' object has no attribute 'items'"));
   const List& pairs = *items(evaluator, subject, bound);
   std::vector<Keyed> keyed;
   for (uint32_t i = 0; i < pairs.size; i++)
@@ -339,8 +333,7 @@ std::string missing_filter(std::string_view name) {
 
 const Filter* find_filter(std::string_view name) {
   for (const auto* const table : {&value_filters(), &sequence_filters(), &item_filters()})
-    for (const Filter& filter : *table)
-      if (filter.name == name) return &filter;
+    if (const Filter* const filter = find_named(*table, name)) return filter;
   return nullptr;
 }
 

@@ -69,8 +69,7 @@ Value starts_or_ends(Evaluator& evaluator, const Value& self, const Bound& bound
   const std::string_view flat = workspace.flat(self.text);
   const auto holds = [&, begin = begin, end = end](const Value& value) {
     const char* const name = at_end ? "endswith" : "startswith";
-    if (!value.is_text())
-      type_error(std::string(name) + " first arg must be str or a tuple of str, not " + type_name(value));
+    if (!value.is_text()) type_error(name, " first arg must be str or a tuple of str, not ", type_name(value));
     const std::string_view part = workspace.flat(value.text);
     workspace.spend(1 + part.size() / 32);
     if (begin > end || part.size() > end - begin) return false;
@@ -111,8 +110,7 @@ Value joined(Evaluator& evaluator, const Value& self, const Bound& bound) {
   for (uint32_t i = 0; i < items.size; i++) {
     workspace.spend(1);
     if (!items.items[i].is_text() && !self.detail)
-      type_error("sequence item " + std::to_string(i) + ": expected str instance, " + type_name(items.items[i]) +
-                 " found");
+      type_error("sequence item ", i, ": expected str instance, ", type_name(items.items[i]), " found");
     if (i) rope.add(self.text);
     const Value item = items.items[i].is_text() ? items.items[i] : Value::of_text(to_text(workspace, items.items[i]));
     rope.add(put_in(evaluator, self, item, "item"));
@@ -183,18 +181,9 @@ Value is_identifier(Evaluator& evaluator, const Value& self, const Bound&) {
   return Value::boolean(!text.empty());
 }
 
-// isupper, islower: some letter has the case, and none another.
 template <bool upper>
 Value all_cased(Evaluator& evaluator, const Value& self, const Bound&) {
-  const std::string_view text = evaluator.workspace.flat(self.text);
-  evaluator.workspace.spend(text.size() / 8);
-  bool found = false;
-  for (size_t at = 0; at < text.size();) {
-    const uint32_t c = next_character(text, at);
-    if (is_title(c) || (upper ? is_lower(c) : is_upper(c))) return Value::boolean(false);
-    found |= upper ? is_upper(c) : is_lower(c);
-  }
-  return Value::boolean(found);
+  return Value::boolean(has_case(evaluator.workspace, self.text, upper));
 }
 
 Value is_title_text(Evaluator& evaluator, const Value& self, const Bound&) {

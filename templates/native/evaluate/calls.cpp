@@ -22,15 +22,13 @@ Value Evaluator::call(const Value& callee, const Arguments& arguments) {
       return callee.cycler->at++ ? callee.cycler->items->items[0] : Value::of_text(workspace.empty());
     }
     case Kind::Undefined: fail_undefined(callee);
-    default: type_error(std::string("'") + type_name(callee) + "' object is not callable");
+    default: type_error("'", type_name(callee), "' object is not callable");
   }
 }
 
 Value Evaluator::call_macro(const MacroValue& macro, const Arguments& arguments) {
   const Macro& node = *macro.node;
-  const auto fail = [&](const std::string& what) {
-    type_error("macro '" + std::string(node.name->text) + "' " + what);
-  };
+  const auto fail = [&](const std::string& what) { type_error("macro '", node.name->text, "' ", what); };
   check_stack("macros");
   workspace.spend(1 + node.slots / 4);
   Frame* const frame = workspace.arena.make<Frame>(Frame{workspace.arena.array<Value>(node.slots + 1u), macro.frame});
@@ -53,8 +51,7 @@ Value Evaluator::call_macro(const MacroValue& macro, const Arguments& arguments)
       frame->slots[node.caller_slot] = arguments.named[i];
     } else if (node.kwargs_slot != kNoSlot) {
       if (!others) others = Dict::make(workspace, 4);
-      Symbol* const symbol = workspace.symbols.intern(name->text);
-      others->set(workspace, symbol, Value::of_text(shown(workspace, symbol)), arguments.named[i]);
+      set_name(workspace, *others, workspace.symbols.intern(name->text), arguments.named[i]);
     } else if (is_caller) {
       fail("was invoked with two values for the special caller argument. This is most likely a bug.");
     } else {
@@ -80,12 +77,18 @@ Value Evaluator::call_macro(const MacroValue& macro, const Arguments& arguments)
                               : Value::undefined_hint("a parameter of the macro was not provided");
   }
   const uint32_t line = line_;
-  if (++calls_ > kMostCalls)
-    throw Failure("RecursionError: macros are nested more than " + std::to_string(kMostCalls) + " deep");
+  if (++calls_ > kMostCalls) throw Failure(joined("RecursionError: macros are nested more than ", kMostCalls, " deep"));
   Text* const text = capture(node.body, *frame);
   calls_--;
   line_ = line;
   return Value::of_text(text);
+}
+
+void check_namespace_name(const Symbol& name) {
+  if (name.text.starts_with('_'))
+    throw Failure(
+        joined("SecurityError: Chat templates cannot store underscore-prefixed attributes on a namespace, but got '",
+               name.text, "'"));
 }
 
 std::string_view macro_name(const MacroValue& macro) { return macro.node->name->text; }

@@ -15,8 +15,7 @@ constexpr ptrdiff_t kMostStack = 384 << 10;  // bytes of the machine's stack, of
 
 void Evaluator::check_stack(const char* what) const {
   const char here = 0;
-  if (stack_base_ - &here > kMostStack)
-    throw Failure(std::string("RecursionError: ") + what + " are nested too deeply");
+  if (stack_base_ - &here > kMostStack) throw Failure(joined("RecursionError: ", what, " are nested too deeply"));
 }
 
 // Evaluated arguments of a call; few ones need no memory of the arena.
@@ -112,15 +111,12 @@ __attribute__((noinline)) Evaluator::Flow Evaluator::exec_rare(const Node& node,
     }
     case NodeKind::Macro: {
       const auto& macro = static_cast<const Macro&>(node);
-      Value value = Value::of(Kind::Macro);
-      value.macro = workspace.arena.make<MacroValue>(MacroValue{&macro, &frame});
-      frame.slots[macro.slot] = value;
+      frame.slots[macro.slot] = macro_value(macro, frame);
       return Flow::Next;
     }
     case NodeKind::CallBlock: {
       const auto& block = static_cast<const CallBlock&>(node);
-      Value caller = Value::of(Kind::Macro);
-      caller.macro = workspace.arena.make<MacroValue>(MacroValue{block.caller, &frame});
+      const Value caller = macro_value(*block.caller, frame);
       put(to_text(workspace, eval_call(*block.call, frame, &caller)));
       return Flow::Next;
     }
@@ -154,6 +150,10 @@ __attribute__((noinline)) Evaluator::Flow Evaluator::exec_rare(const Node& node,
     }
     default: throw Failure(static_cast<const Broken&>(node).message);
   }
+}
+
+Value Evaluator::macro_value(const Macro& node, Frame& frame) {
+  return Value::of(Kind::Macro, &Value::macro, workspace.arena.make<MacroValue>(MacroValue{&node, &frame}));
 }
 
 Text* Evaluator::capture(Nodes statements, Frame& frame) {
@@ -201,23 +201,18 @@ void Evaluator::assign(const Target& target, const Value& value, Frame& frame) {
     case Target::Kind::Attribute: {
       const Value object = eval(*target.object, frame);
       if (object.kind != Kind::Namespace) throw Failure("cannot assign attribute on non-namespace object");
-      if (!target.symbol->text.empty() && target.symbol->text[0] == '_')
-        throw Failure(
-            "SecurityError: Chat templates cannot store underscore-prefixed attributes on a namespace, but got '" +
-            std::string(target.symbol->text) + "'");
-      object.dict->set(workspace, target.symbol, Value::of_text(shown(workspace, target.symbol)), value);
+      check_namespace_name(*target.symbol);
+      set_name(workspace, *object.dict, target.symbol, value);
       return;
     }
     case Target::Kind::Tuple: {
       if (!value.is_sequence() && !value.is_text() && !value.is_undefined() && value.kind != Kind::Dict &&
           value.kind != Kind::View && value.kind != Kind::Generator)
-        type_error(std::string("cannot unpack non-iterable ") + type_name(value) + " object");
+        type_error("cannot unpack non-iterable ", type_name(value), " object");
       const List& items = *to_list(value);
       if (items.size < target.items.size)
-        value_error("not enough values to unpack (expected " + std::to_string(target.items.size) + ", got " +
-                    std::to_string(items.size) + ")");
-      if (items.size > target.items.size)
-        value_error("too many values to unpack (expected " + std::to_string(target.items.size) + ")");
+        value_error("not enough values to unpack (expected ", target.items.size, ", got ", items.size, ")");
+      if (items.size > target.items.size) value_error("too many values to unpack (expected ", target.items.size, ")");
       for (uint32_t i = 0; i < items.size; i++) assign(*target.items[i], items.items[i], frame);
     }
   }
@@ -291,11 +286,8 @@ __attribute__((noinline)) Value Evaluator::look_up(const Name& node, Frame& fram
     if (!holder->slots[place.slot].is_missing()) return holder->slots[place.slot];
   }
   if (const Value* const input = inputs_.find(node.symbol)) return *input;
-  if (const Function* const function = find_function(node.symbol->text)) {
-    Value value = Value::of(Kind::Function);
-    value.function = function;
-    return value;
-  }
+  if (const Function* const function = find_function(node.symbol->text))
+    return Value::of(Kind::Function, &Value::function, function);
   return Value::undefined_name(node.symbol);
 }
 
@@ -303,22 +295,7 @@ __attribute__((noinline)) Value Evaluator::eval_compare(const Compare& node, Fra
   Value left = eval(*node.first, frame);
   for (uint32_t i = 0; i < node.operators.size; i++) {
     const Value right = eval(*node.others[i], frame);
-    bool holds = false;
-    switch (node.operators[i]) {
-      case Comparison::Equal: holds = equal(workspace, left, right); break;
-      case Comparison::NotEqual: holds = !equal(workspace, left, right); break;
-      case Comparison::Less: holds = compare(workspace, left, right, "<") == -1; break;
-      case Comparison::LessEqual: holds = compare(workspace, left, right, "<=") <= 0; break;
-      case Comparison::Greater: holds = compare(workspace, left, right, ">") == 1; break;
-      case Comparison::GreaterEqual: {
-        const int order = compare(workspace, left, right, ">=");
-        holds = order == 0 || order == 1;
-        break;
-      }
-      case Comparison::In: holds = contains(right, left); break;
-      case Comparison::NotIn: holds = !contains(right, left); break;
-    }
-    if (!holds) return Value::boolean(false);
+    if (!holds(node.operators[i], left, right)) return Value::boolean(false);
     left = right;
   }
   return Value::boolean(true);
@@ -356,7 +333,7 @@ __attribute__((noinline)) Value Evaluator::eval_rare(const Node& node, Frame& fr
       if (value.is_undefined()) fail_undefined(value);
       const bool minus = node.kind == NodeKind::Negative;
       if (!value.is_number())
-        type_error(std::string("bad operand type for unary ") + (minus ? "-" : "+") + ": '" + type_name(value) + "'");
+        type_error("bad operand type for unary ", minus ? "-" : "+", ": '", type_name(value), "'");
       if (minus) return negated(workspace, value);
       return value.kind == Kind::Bool ? Value::of_int(value.integer) : value;
     }

@@ -81,6 +81,7 @@ class Evaluator {
   Value part(const Value& object, const Value& start, const Value& stop, const Value& step);
   Value arithmetic(Arithmetic op, const Value& left, const Value& right);
   bool contains(const Value& container, const Value& item);
+  bool holds(Comparison comparison, const Value& left, const Value& right);
   Value call(const Value& callee, const Arguments& arguments);
   // A recursive loop over other items.
   Value call_loop(LoopState& loop, const Value& items);
@@ -101,6 +102,7 @@ class Evaluator {
   Flow exec(const Node& node, Frame& frame);
   Flow exec_rare(const Node& node, Frame& frame);
   Flow loop(const For& node, Frame& frame, const Value& items, uint32_t depth);
+  Value macro_value(const Macro& node, Frame& frame);
   Text* capture(Nodes statements, Frame& frame);
   Value eval_rare(const Node& node, Frame& frame);
   Value eval_compare(const Compare& node, Frame& frame);
@@ -131,6 +133,8 @@ class Evaluator {
   const char* stack_base_ = nullptr;
 };
 
+// Refuses the names that no namespace may have.
+void check_namespace_name(const Symbol& name);
 std::string_view macro_name(const MacroValue& macro);
 std::string loop_text(LoopState& loop);
 

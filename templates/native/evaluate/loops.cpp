@@ -20,16 +20,13 @@ List* Evaluator::to_list(const Value& value) {
       const auto view = value.kind == Kind::Dict ? ViewKind::Keys : static_cast<ViewKind>(value.detail);
       List* const list = List::make(workspace, dict.size);
       workspace.spend(dict.size / 4);
-      for (uint32_t i = 0; i < dict.size; i++) {
-        const Entry& entry = dict.entries[i];
+      for (const Entry& entry : dict) {
         if (view != ViewKind::Items) {
           list->add(workspace, view == ViewKind::Keys ? entry.key : entry.value);
           continue;
         }
-        List* const pair = List::make(workspace, 2);
-        pair->add(workspace, entry.key);
-        pair->add(workspace, entry.value);
-        list->add(workspace, Value::of_tuple(pair));
+        const Value pair[] = {entry.key, entry.value};
+        list->add(workspace, Value::of_tuple(List::of(workspace, pair, 2)));
       }
       return list;
     }
@@ -47,7 +44,7 @@ List* Evaluator::to_list(const Value& value) {
         list->add(workspace, value.loop->items->items[++value.loop->at]);
       return list;
     }
-    default: type_error(std::string("'") + type_name(value) + "' object is not iterable");
+    default: type_error("'", type_name(value), "' object is not iterable");
   }
 }
 
@@ -106,9 +103,7 @@ Evaluator::Flow Evaluator::loop(const For& node, Frame& frame, const Value& item
   state->depth = depth;
   state->complete = !node.test && !state->source.generator;
   state->items = state->complete ? state->source.list : List::make(workspace, 4);
-  Value self = Value::of(Kind::Loop);
-  self.loop = state;
-  frame.slots[node.loop_slot] = self;
+  frame.slots[node.loop_slot] = Value::of(Kind::Loop, &Value::loop, state);
   bool ended = false;  // some turn came to the end of the body
   for (; state->has(*this, state->at); state->at++) {
     workspace.spend(1);
@@ -138,8 +133,7 @@ bool Evaluator::is_media(const Value& item) const {
       if (name.find(kind) != name.npos) return true;
     return false;
   };
-  for (uint32_t i = 0; i < item.dict->size; i++) {
-    const Entry& entry = item.dict->entries[i];
+  for (const Entry& entry : *item.dict) {
     if (names_media(entry.symbol->text)) return true;
     if (entry.symbol->text == "type" && entry.value.is_text() && names_media(workspace.flat(entry.value.text)))
       return true;

@@ -24,15 +24,13 @@ Rendering::Rendering(std::vector<Span> spans, std::vector<std::pair<uint64_t, ui
       steps_(steps) {}
 
 void Rendering::set_input(std::string_view name, const Value& value) {
-  Symbol* const symbol = workspace_->symbols.intern(name);
-  inputs_->set(*workspace_, symbol, Value::of_text(shown(*workspace_, symbol)), value);
+  set_name(*workspace_, *inputs_, workspace_->symbols.intern(name), value);
 }
 
 uint64_t Rendering::most_steps() const {
   uint64_t longest = 0;
-  for (uint32_t i = 0; i < inputs_->size; i++)
-    if (const Value& value = inputs_->entries[i].value; value.kind == Kind::List)
-      longest = std::max<uint64_t>(longest, value.list->size);
+  for (const Entry& entry : *inputs_)
+    if (entry.value.kind == Kind::List) longest = std::max<uint64_t>(longest, entry.value.list->size);
   return std::min(kMostSteps, kFewestSteps + kStepsPerPair * longest * longest);
 }
 
@@ -100,12 +98,11 @@ void Rendering::note_answers() {
         if (leaf->origin >= Origins::kFirst && !leaf->is_mark()) origins_.at(leaf->origin).answered = true;
       });
     if (value.kind == Kind::List)
-      for (uint32_t i = 0; i < value.list->size; i++) self(self, value.list->items[i]);
+      for (const Value& item : *value.list) self(self, item);
     if (value.kind == Kind::Dict)
-      for (uint32_t i = 0; i < value.dict->size; i++) self(self, value.dict->entries[i].value);
+      for (const Entry& entry : *value.dict) self(self, entry.value);
   };
-  for (uint32_t i = 0; i < list->list->size; i++) {
-    const Value& message = list->list->items[i];
+  for (const Value& message : *list->list) {
     if (message.kind != Kind::Dict) continue;
     const Value *const name = message.dict->find(role), *const text = message.dict->find(content);
     if (name && text && name->is_text() && workspace_->flat(name->text) == "assistant") note(note, *text);

@@ -91,11 +91,12 @@ class Arena {
  private:
   static constexpr size_t kFirstBlock = 1 << 14, kLargestBlock = 1 << 20;
 
-  void grow(size_t size) {
+  // Never inlined: `take` is small without it.
+  __attribute__((noinline)) void grow(size_t size) {
     const size_t usual = blocks_.empty() ? kFirstBlock : last_ < kLargestBlock ? last_ * 4 : kLargestBlock;
     const size_t block = size > usual ? size : usual;
     if (block > limit_ - used_)
-      throw Failure("the template needs more than the limit of " + std::to_string(limit_ >> 20) + " MiB of memory");
+      throw Failure(joined("the template needs more than the limit of ", limit_ >> 20, " MiB of memory"));
     std::unique_ptr<char[]> memory = SpareBlocks::take(block);
     if (!memory) memory.reset(new char[block]);
     next_ = memory.get();

@@ -90,6 +90,12 @@ inline bool is_ascii_lower(uint32_t c) { return c - 'a' < 26; }
 inline bool is_ascii_digit(uint32_t c) { return c - '0' < 10; }
 inline bool is_ascii_letter(uint32_t c) { return (c | 0x20) - 'a' < 26; }
 
+// The value of an ASCII digit or letter as a digit of a number; 36 for other characters.
+inline uint32_t digit_value(char c) {
+  const uint32_t digit = static_cast<uint8_t>(c) - uint32_t{'0'}, letter = (static_cast<uint8_t>(c) | 0x20u) - 'a';
+  return digit < 10 ? digit : letter < 26 ? letter + 10 : 36;
+}
+
 inline bool is_alphabetic(uint32_t c) { return c < 0x80 ? is_ascii_letter(c) : in_ranges(kAlphabetic, c); }
 inline bool is_decimal(uint32_t c) { return c < 0x80 ? is_ascii_digit(c) : in_ranges(kDecimal, c); }
 // The value of a decimal digit: the ranges of Unicode's begin with a zero, and have whole tens.

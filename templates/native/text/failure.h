@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 
 namespace tokenweir::templates {
 
@@ -29,7 +30,29 @@ struct BadText : Error {
   using Error::Error;
 };
 
-[[noreturn]] inline void type_error(const std::string& message) { throw Failure("TypeError: " + message); }
-[[noreturn]] inline void value_error(const std::string& message) { throw Failure("ValueError: " + message); }
+// The parts of a message as one: texts, characters and whole numbers. Never inlined, for compilers inline less of what is hot
+// in a unit that is large.
+template <class... Parts>
+[[gnu::cold, gnu::noinline]] std::string joined(const Parts&... parts) {
+  std::string message;
+  const auto add = [&](const auto& part) {
+    using Part = std::decay_t<decltype(part)>;
+    if constexpr (std::is_integral_v<Part> && !std::is_same_v<Part, char>)
+      message += std::to_string(part);
+    else
+      message += part;
+  };
+  (add(parts), ...);
+  return message;
+}
+
+template <class... Parts>
+[[noreturn, gnu::cold, gnu::noinline]] void type_error(const Parts&... parts) {
+  throw Failure(joined("TypeError: ", parts...));
+}
+template <class... Parts>
+[[noreturn, gnu::cold, gnu::noinline]] void value_error(const Parts&... parts) {
+  throw Failure(joined("ValueError: ", parts...));
+}
 
 }  // namespace tokenweir::templates

@@ -7,7 +7,11 @@
 namespace tokenweir::templates {
 
 void Workspace::exhausted() const {
-  throw Failure("the template takes more than the limit of " + std::to_string(max_steps) + " steps for this input");
+  throw Failure(joined("the template takes more than the limit of ", max_steps, " steps for this input"));
+}
+
+void Workspace::too_large() const {
+  throw Failure(joined("the template makes a text of more than the limit of ", max_text, " bytes"));
 }
 
 Text* Workspace::leaf(std::string_view bytes, uint32_t origin, uint32_t offset, int8_t ascii, bool changed) {
@@ -23,8 +27,7 @@ Text* Workspace::leaf(std::string_view bytes, uint32_t origin, uint32_t offset, 
 }
 
 Text* Workspace::copy(std::string_view bytes, uint32_t origin, uint32_t offset, bool changed) {
-  if (bytes.size() > max_text)
-    throw Failure("the template makes a text of more than the limit of " + std::to_string(max_text) + " bytes");
+  check_size(bytes.size());
   char* const memory = arena.array<char>(bytes.size() + 1);
   std::memcpy(memory, bytes.data(), bytes.size());
   return leaf({memory, bytes.size()}, origin, offset, -1, changed);
@@ -56,9 +59,7 @@ Text* Rope::finish() {
     ascii = both_ascii(ascii, part->ascii);
   }
   workspace_.spend(count / 4);
-  if (size > workspace_.max_text)
-    throw Failure("the template makes a text of more than the limit of " + std::to_string(workspace_.max_text) +
-                  " bytes");
+  workspace_.check_size(size);
   Text* const text = static_cast<Text*>(workspace_.arena.take(sizeof(Text)));
   text->bytes = nullptr;
   text->size = static_cast<uint32_t>(size);

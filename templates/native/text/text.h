@@ -58,6 +58,14 @@ class Workspace {
       exhausted();
   }
 
+  // Refuses a text of more bytes than may be made.
+  void check_size(uint64_t size) const {
+    if (size > max_text) [[unlikely]]
+      too_large();
+  }
+
+  [[noreturn]] void too_large() const;
+
   // Charges for looking through bytes once.
   void spend_bytes(size_t bytes) { spend(bytes / 32); }
 
@@ -152,7 +160,7 @@ class Depth {
   explicit Depth(Workspace& workspace) : workspace_(workspace) {
     if (++workspace_.depth > kMost) {
       workspace_.depth--;
-      throw Failure("RecursionError: a value is nested more than " + std::to_string(kMost) + " deep");
+      throw Failure(joined("RecursionError: a value is nested more than ", kMost, " deep"));
     }
   }
   ~Depth() { workspace_.depth--; }

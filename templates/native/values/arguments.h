@@ -1,7 +1,9 @@
 // Arguments of calls, and the signatures of functions, filters, tests and methods.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 #include <string_view>
 
 #include "values/value.h"
@@ -17,6 +19,8 @@ struct Arguments {
 
   // The arguments behind the first `n` positional ones.
   Arguments behind(uint32_t n) const { return {positional + n, count - n, names, named, named_count}; }
+  // Sets the named ones as keys.
+  void add_named_to(Workspace& workspace, Dict& dict) const;
 };
 
 inline constexpr size_t kMostParameters = 5;
@@ -33,6 +37,14 @@ struct Signature {
   }
 };
 inline constexpr std::string_view kPlaceOnly = "/";
+
+// The entry of a table that has a name, or null.
+template <class Table>
+auto find_named(const Table& table, std::string_view name) {
+  const auto found =
+      std::find_if(std::begin(table), std::end(table), [&](const auto& each) { return each.name == name; });
+  return found == std::end(table) ? nullptr : &*found;
+}
 
 using Bound = std::array<Value, kMostParameters>;
 

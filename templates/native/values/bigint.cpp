@@ -6,15 +6,15 @@
 namespace tokenweir::templates {
 
 void beyond_64_bits(const std::string& construct) {
-  throw Failure(construct + " with whole numbers of more than 64 bits is not supported");
+  throw Failure(joined(construct, " with whole numbers of more than 64 bits is not supported"));
 }
 
 Value integer_of(Workspace& workspace, std::string_view digits, unsigned base) {
   const bool negative = digits[0] == '-';
   if (digits[0] == '+') digits.remove_prefix(1);
   if (digits.size() > kMostDigits)
-    value_error("Exceeds the limit (4300 digits) for integer string conversion: value has " +
-                std::to_string(digits.size() - negative) + " digits");
+    value_error("Exceeds the limit (4300 digits) for integer string conversion: value has ", digits.size() - negative,
+                " digits");
   workspace.spend(1 + digits.size() / 8);
   int64_t small;
   if (std::from_chars(digits.data(), digits.data() + digits.size(), small, static_cast<int>(base)).ec == std::errc())
@@ -22,14 +22,9 @@ Value integer_of(Workspace& workspace, std::string_view digits, unsigned base) {
   if (base != 10) beyond_64_bits("base " + std::to_string(base));
   digits.remove_prefix(negative);
   digits.remove_prefix(digits.find_first_not_of('0'));
-  BigInt* const big = workspace.arena.make<BigInt>();
   char* const copy = workspace.arena.array<char>(digits.size());
   digits.copy(copy, digits.size());
-  big->negative = negative;
-  big->digits = {copy, digits.size()};
-  Value value = Value::of(Kind::BigInt);
-  value.big = big;
-  return value;
+  return Value::of(Kind::BigInt, &Value::big, workspace.arena.make<BigInt>(BigInt{negative, {copy, digits.size()}}));
 }
 
 Value integer_of(double number) {

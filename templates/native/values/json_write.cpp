@@ -41,7 +41,7 @@ class Writer {
           rope_.add(scalar);
           return;
         }
-        type_error(std::string("Object of type ") + type_name(value) + " is not JSON serializable");
+        type_error("Object of type ", type_name(value), " is not JSON serializable");
     }
   }
 
@@ -64,10 +64,10 @@ class Writer {
     if (!list.size) return rope_.add("[]");
     Depth depth(workspace_);
     rope_.add("[");
-    for (uint32_t i = 0; i < list.size; i++) {
-      if (i) rope_.add(style_.between_items);
+    for (const Value& item : list) {
+      if (&item != list.begin()) rope_.add(style_.between_items);
       break_line(level + 1);
-      add(list.items[i], level + 1);
+      add(item, level + 1);
     }
     break_line(level);
     rope_.add("]");
@@ -77,7 +77,7 @@ class Writer {
     if (!dict.size) return rope_.add("{}");
     Depth depth(workspace_);
     std::vector<const Entry*> entries;
-    for (uint32_t i = 0; i < dict.size; i++) entries.push_back(&dict.entries[i]);
+    for (const Entry& entry : dict) entries.push_back(&entry);
     if (style_.sorted) {
       workspace_.spend(dict.size);
       std::stable_sort(entries.begin(), entries.end(),
@@ -98,7 +98,7 @@ class Writer {
   void add_key(const Value& key) {
     if (key.is_text()) return add_string(key.text);
     Text* const scalar = scalar_text(key);
-    if (!scalar) type_error(std::string("keys must be str, int, float, bool or None, not ") + type_name(key));
+    if (!scalar) type_error("keys must be str, int, float, bool or None, not ", type_name(key));
     rope_.add("\"");
     rope_.add(scalar);
     rope_.add("\"");
@@ -112,9 +112,7 @@ class Writer {
     workspace_.spend(1 + at / 4);
     rope_.add("\n");
     rope_.add(indents_[at]);
-    if ((indented_ += indents_[at]->size) > workspace_.max_text)
-      throw Failure("the template makes a text of more than the limit of " + std::to_string(workspace_.max_text) +
-                    " bytes");
+    workspace_.check_size(indented_ += indents_[at]->size);
   }
 
   void add_string(Text* text) {

@@ -165,9 +165,7 @@ Text* replace(Workspace& workspace, Text* text, Text* what, Text* with, int64_t 
   const auto put = [&] {
     workspace.spend(1);
     rope.add(with);
-    if ((made += with->size) > workspace.max_text)
-      throw Failure("the template makes a text of more than the limit of " + std::to_string(workspace.max_text) +
-                    " bytes");
+    workspace.check_size(made += with->size);
   };
   if (sought.empty()) {
     for (size_t at = 0; most != 0 && at <= flat.size(); most--) {
@@ -198,9 +196,7 @@ Text* reversed(Workspace& workspace, Text* text) {
 
 Text* repeat(Workspace& workspace, Text* text, int64_t times) {
   if (times <= 0 || !text->size) return workspace.empty();
-  if (static_cast<uint64_t>(times) > workspace.max_text / text->size)
-    throw Failure("the template makes a text of more than the limit of " + std::to_string(workspace.max_text) +
-                  " bytes");
+  if (static_cast<uint64_t>(times) > workspace.max_text / text->size) workspace.too_large();
   workspace.spend(static_cast<uint64_t>(times));
   Rope rope(workspace);
   for (int64_t i = 0; i < times; i++) rope.add(text);
@@ -208,9 +204,7 @@ Text* repeat(Workspace& workspace, Text* text, int64_t times) {
 }
 
 Text* spaces(Workspace& workspace, int64_t count) {
-  if (count > static_cast<int64_t>(workspace.max_text))
-    throw Failure("the template makes a text of more than the limit of " + std::to_string(workspace.max_text) +
-                  " bytes");
+  if (count > 0) workspace.check_size(static_cast<uint64_t>(count));
   return count <= 0 ? workspace.empty() : workspace.copy(std::string(static_cast<size_t>(count), ' '));
 }
 
@@ -291,6 +285,18 @@ Text* escape(Workspace& workspace, Text* text) {
       default: append_character(c, out);
     }
   });
+}
+
+bool has_case(Workspace& workspace, Text* text, bool upper) {
+  const std::string_view flat = workspace.flat(text);
+  workspace.spend(flat.size() / 8);
+  bool found = false;
+  for (size_t at = 0; at < flat.size();) {
+    const uint32_t c = next_character(flat, at);
+    if (is_title(c) || (upper ? is_lower(c) : is_upper(c))) return false;
+    found |= upper ? is_upper(c) : is_lower(c);
+  }
+  return found;
 }
 
 int64_t count_words(Workspace& workspace, Text* text) {

@@ -39,6 +39,8 @@ Text* expand_tabs(Workspace& workspace, Text* text, int64_t size);
 Text* zero_fill(Workspace& workspace, Text* text, int64_t width);
 // HTML escapes, as markupsafe writes them.
 Text* escape(Workspace& workspace, Text* text);
+// Whether some letter has this case, and none another.
+bool has_case(Workspace& workspace, Text* text, bool upper);
 int64_t count_words(Workspace& workspace, Text* text);
 Text* spaces(Workspace& workspace, int64_t count);
 

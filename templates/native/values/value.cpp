@@ -1,6 +1,8 @@
 #include "values/value.h"
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "values/bigint.h"
 
@@ -11,6 +13,13 @@ List* List::make(Workspace& workspace, uint32_t capacity) {
   list->capacity = capacity ? capacity : 1;
   list->items = workspace.arena.array<Value>(list->capacity);
   list->size = 0;
+  return list;
+}
+
+List* List::of(Workspace& workspace, const Value* items, uint32_t count) {
+  List* const list = make(workspace, count);
+  std::copy_n(items, count, list->items);
+  list->size = count;
   return list;
 }
 
@@ -97,25 +106,21 @@ void Dict::append(Workspace& workspace, const Entry& entry) {
   }
 }
 
-void Dict::drop_none(Workspace& workspace) {
-  uint32_t kept = 0;
-  for (uint32_t i = 0; i < size; i++)
-    if (!entries[i].value.is_none()) entries[kept++] = entries[i];
-  cut_to(workspace, kept);
-}
-
-void Dict::drop(Workspace& workspace, const Symbol* symbol) {
-  uint32_t kept = 0;
-  for (uint32_t i = 0; i < size; i++)
-    if (entries[i].symbol != symbol) entries[kept++] = entries[i];
-  cut_to(workspace, kept);
-}
-
-void Dict::cut_to(Workspace& workspace, uint32_t kept) {
+template <class Test>
+void Dict::drop_if(Workspace& workspace, Test&& test) {
+  const auto kept = static_cast<uint32_t>(std::remove_if(begin(), end(), test) - begin());
   if (kept == size) return;
   size = kept;
   index = nullptr;
   if (size > kSmall) build_index(workspace);
+}
+
+void Dict::drop_none(Workspace& workspace) {
+  drop_if(workspace, [](const Entry& entry) { return entry.value.is_none(); });
+}
+
+void Dict::drop(Workspace& workspace, const Symbol* symbol) {
+  drop_if(workspace, [&](const Entry& entry) { return entry.symbol == symbol; });
 }
 
 void Dict::build_index(Workspace& workspace) {
@@ -139,30 +144,29 @@ Text* shown(Workspace& workspace, Symbol* symbol) {
 }
 
 static const char* kind_name(Kind kind) {
-  switch (kind) {
-    case Kind::Missing:
-    case Kind::Undefined: return "Undefined";
-    case Kind::None: return "NoneType";
-    case Kind::Bool: return "bool";
-    case Kind::Int:
-    case Kind::BigInt: return "int";
-    case Kind::Float: return "float";
-    case Kind::Text: return "str";
-    case Kind::List: return "list";
-    case Kind::Tuple: return "tuple";
-    case Kind::Range: return "range";
-    case Kind::Dict: return "dict";
-    case Kind::View: return "dict_items";
-    case Kind::Namespace: return "Namespace";
-    case Kind::Generator: return "generator";
-    case Kind::Macro: return "Macro";
-    case Kind::Method: return "builtin_function_or_method";
-    case Kind::Loop: return "LoopContext";
-    case Kind::Function: return "function";
-    case Kind::Cycler: return "Cycler";
-    case Kind::Joiner: return "Joiner";
-  }
-  return "object";
+  static constexpr const char* kNames[] = {"Undefined",
+                                           "Undefined",
+                                           "NoneType",
+                                           "bool",
+                                           "int",
+                                           "int",
+                                           "float",
+                                           "str",
+                                           "list",
+                                           "tuple",
+                                           "range",
+                                           "dict",
+                                           "dict_items",
+                                           "Namespace",
+                                           "generator",
+                                           "Macro",
+                                           "builtin_function_or_method",
+                                           "LoopContext",
+                                           "function",
+                                           "Cycler",
+                                           "Joiner"};
+  static_assert(std::size(kNames) == static_cast<size_t>(Kind::Joiner) + 1);
+  return kNames[static_cast<size_t>(kind)];
 }
 
 const char* type_name(const Value& value) {
@@ -202,7 +206,6 @@ bool truth(const Value& v) {
     case Kind::Range: return v.list->size != 0;
     case Kind::Dict:
     case Kind::View: return v.dict->size != 0;
-    case Kind::Loop: return true;
     default: return true;
   }
 }
@@ -228,9 +231,8 @@ static bool equal_items(Workspace& workspace, const List& a, const List& b) {
 
 static bool equal_dicts(Workspace& workspace, const Dict& a, const Dict& b, bool values) {
   if (a.size != b.size) return false;
-  for (uint32_t i = 0; i < a.size; i++) {
+  for (const Entry& entry : a) {
     workspace.spend(1);
-    const Entry& entry = a.entries[i];
     const Value* const other = entry.symbol ? b.find(entry.symbol) : b.find(workspace, entry.key);
     if (!other || (values && !equal(workspace, entry.value, *other))) return false;
   }
@@ -300,8 +302,7 @@ int compare(Workspace& workspace, const Value& a, const Value& b, const char* op
     }
     return a.list->size < b.list->size ? -1 : a.list->size > b.list->size;
   }
-  type_error(std::string("'") + operation + "' not supported between instances of '" + type_name(a) + "' and '" +
-             type_name(b) + "'");
+  type_error("'", operation, "' not supported between instances of '", type_name(a), "' and '", type_name(b), "'");
 }
 
 int64_t length(Workspace& workspace, const Value& value) {
@@ -314,7 +315,7 @@ int64_t length(Workspace& workspace, const Value& value) {
     case Kind::View: return value.dict->size;
     case Kind::Undefined:
     case Kind::Missing: return 0;
-    default: type_error(std::string("object of type '") + type_name(value) + "' has no len()");
+    default: type_error("object of type '", type_name(value), "' has no len()");
   }
 }
 
@@ -322,9 +323,9 @@ void check_hashable(Workspace& workspace, const Value& key) {
   Depth depth(workspace);
   workspace.spend(1);
   if (key.kind == Kind::List || key.kind == Kind::Dict || key.kind == Kind::View)
-    type_error(std::string("unhashable type: '") + type_name(key) + "'");
+    type_error("unhashable type: '", type_name(key), "'");
   if (key.kind == Kind::Tuple)
-    for (uint32_t i = 0; i < key.list->size; i++) check_hashable(workspace, key.list->items[i]);
+    for (const Value& item : *key.list) check_hashable(workspace, item);
 }
 
 }  // namespace tokenweir::templates

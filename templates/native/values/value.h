@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <type_traits>
 
 #include "text/text.h"
 
@@ -71,68 +72,37 @@ struct Value {
     Cycler* cycler;
   };
 
-  static Value of(Kind kind) {
+  // A value with one member of the union.
+  template <class T>
+  static Value of(Kind kind, T Value::* member, std::type_identity_t<T> content, uint8_t detail = 0) {
     Value v;
     v.kind = kind;
+    v.detail = detail;
+    v.*member = content;
     return v;
   }
-  static Value none() { return of(Kind::None); }
-  static Value boolean(bool b) {
-    Value v = of(Kind::Bool);
-    v.integer = b;
-    return v;
+  static Value none() { return of(Kind::None, &Value::integer, 0); }
+  static Value boolean(bool b) { return of(Kind::Bool, &Value::integer, b); }
+  static Value of_int(int64_t i) { return of(Kind::Int, &Value::integer, i); }
+  static Value of_float(double d) { return of(Kind::Float, &Value::number, d); }
+  static Value of_text(Text* text, bool markup = false) { return of(Kind::Text, &Value::text, text, markup); }
+  static Value of_list(List* list) { return of(Kind::List, &Value::list, list); }
+  static Value of_tuple(List* list) { return of(Kind::Tuple, &Value::list, list); }
+  static Value of_dict(Dict* dict) { return of(Kind::Dict, &Value::dict, dict); }
+  static Value of_view(Dict* dict, ViewKind view) {
+    return of(Kind::View, &Value::dict, dict, static_cast<uint8_t>(view));
   }
-  static Value of_int(int64_t i) {
-    Value v = of(Kind::Int);
-    v.integer = i;
-    return v;
-  }
-  static Value of_float(double d) {
-    Value v = of(Kind::Float);
-    v.number = d;
-    return v;
-  }
-  static Value of_text(Text* text, bool markup = false) {
-    Value v = of(Kind::Text);
-    v.text = text;
-    v.detail = markup;
-    return v;
-  }
-  static Value of_list(List* list) {
-    Value v = of(Kind::List);
-    v.list = list;
-    return v;
-  }
-  static Value of_tuple(List* list) {
-    Value v = of_list(list);
-    v.kind = Kind::Tuple;
-    return v;
-  }
-  static Value of_dict(Dict* dict) {
-    Value v = of(Kind::Dict);
-    v.dict = dict;
-    return v;
-  }
-  static Value of_generator(Generator* generator) {
-    Value v = of(Kind::Generator);
-    v.generator = generator;
-    return v;
-  }
+  static Value of_generator(Generator* generator) { return of(Kind::Generator, &Value::generator, generator); }
   static Value undefined_name(const Symbol* name) {
-    Value v = of(Kind::Undefined);
-    v.detail = static_cast<uint8_t>(Absent::Name);
-    v.symbol = name;
-    return v;
+    return of(Kind::Undefined, &Value::symbol, name, static_cast<uint8_t>(Absent::Name));
   }
   static Value undefined_hint(const char* hint) {
-    Value v = of(Kind::Undefined);
-    v.detail = static_cast<uint8_t>(Absent::Hint);
-    v.hint = hint;
-    return v;
+    return of(Kind::Undefined, &Value::hint, hint, static_cast<uint8_t>(Absent::Hint));
   }
-  static Value undefined_of(const Value& owner, Absent why) {
-    Value v = of(Kind::Undefined);
-    v.detail = static_cast<uint8_t>(why);
+  // The attribute or the element that a value lacks.
+  template <class T>
+  static Value undefined_of(const Value& owner, Absent why, T Value::* member, std::type_identity_t<T> lacked) {
+    Value v = of(Kind::Undefined, member, lacked, static_cast<uint8_t>(why));
     v.owner = owner.kind;
     return v;
   }
@@ -156,6 +126,10 @@ struct List {
   uint32_t size, capacity;
 
   static List* make(Workspace& workspace, uint32_t capacity);
+  // Copies `count` items.
+  static List* of(Workspace& workspace, const Value* items, uint32_t count);
+  Value* begin() const { return items; }
+  Value* end() const { return items + size; }
   void add(Workspace& workspace, const Value& value);
 };
 
@@ -176,6 +150,8 @@ struct Dict {
   bool has_other_keys;  // some key is no text
 
   static Dict* make(Workspace& workspace, uint32_t capacity);
+  Entry* begin() const { return entries; }
+  Entry* end() const { return entries + size; }
   Value* find(const Symbol* symbol) const {
     if (index) return find_indexed(symbol);
     for (uint32_t i = 0; i < size; i++)
@@ -197,7 +173,8 @@ struct Dict {
   static constexpr uint32_t kSmall = 12;
   Value* find_indexed(const Symbol* symbol) const;
   void build_index(Workspace& workspace);
-  void cut_to(Workspace& workspace, uint32_t kept);
+  template <class Test>
+  void drop_if(Workspace& workspace, Test&& test);
 };
 
 // Yields each item once. Subclasses live in the arena.
@@ -222,6 +199,10 @@ struct Cycler {  // also a joiner: its separator is the only item
 Symbol* symbol_of(Workspace& workspace, Text* text);
 // The symbol's text, with the template as its origin.
 Text* shown(Workspace& workspace, Symbol* symbol);
+// Sets a key that the template, or the name of an argument or a variable, gives.
+inline void set_name(Workspace& workspace, Dict& dict, Symbol* symbol, const Value& value) {
+  dict.set(workspace, symbol, Value::of_text(shown(workspace, symbol)), value);
+}
 
 const char* type_name(const Value& value);
 // The message of an undefined value, such as "'x' is undefined".
@@ -242,6 +223,7 @@ void check_hashable(Workspace& workspace, const Value& key);
 // str() and repr(). The latter adds to a rope.
 Text* to_text(Workspace& workspace, const Value& value);
 void add_repr(Workspace& workspace, const Value& value, Rope& rope);
+Text* repr(Workspace& workspace, const Value& value);
 // A number's text has the origin of the number.
 Text* number_text(Workspace& workspace, const Value& value);
 std::string float_repr(double number);
