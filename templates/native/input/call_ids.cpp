@@ -45,18 +45,17 @@ CallIdMapper::CallIdMapper(Workspace& workspace, const MessageFields& fields, co
       lettered_(form == kLetters) {}
 
 void CallIdMapper::map(List& messages) {
-  for (uint32_t i = 0; i < messages.size; i++) reserve(*messages.items[i].dict);
-  for (uint32_t i = 0; i < messages.size; i++) {
-    map_calls(*messages.items[i].dict);
-    map_result(*messages.items[i].dict);
+  for (const Value& message : messages) reserve(*message.dict);
+  for (const Value& message : messages) {
+    map_calls(*message.dict);
+    map_result(*message.dict);
   }
 }
 
 void CallIdMapper::reserve(const Dict& message) {
-  const List* const calls = fields_.calls_of(message);
-  for (uint32_t i = 0; calls && i < calls->size; i++) {
-    const Dict* const function = fields_.function_of(calls->items[i]);
-    const Value* const id = text_field(*calls->items[i].dict, fields_.id);
+  for (const Value& call : fields_.calls_of(message)) {
+    const Dict* const function = fields_.function_of(call);
+    const Value* const id = text_field(*call.dict, fields_.id);
     const Value* const name = function ? text_field(*function, fields_.name) : nullptr;
     if (!id || !name) continue;
     const std::string_view given = workspace_.flat(id->text);
@@ -67,10 +66,9 @@ void CallIdMapper::reserve(const Dict& message) {
 }
 
 void CallIdMapper::map_calls(const Dict& message) {
-  const List* const calls = fields_.calls_of(message);
-  for (uint32_t i = 0; calls && i < calls->size; i++) {
-    Dict& call = *calls->items[i].dict;
-    const Dict* const function = fields_.function_of(calls->items[i]);
+  for (const Value& each : fields_.calls_of(message)) {
+    Dict& call = *each.dict;
+    const Dict* const function = fields_.function_of(each);
     if (!function) continue;
     const Value* const given = text_field(call, fields_.id);
     if (const Value* const name = text_field(*function, fields_.name)) {

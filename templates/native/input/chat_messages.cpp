@@ -20,16 +20,21 @@ class ChatShaper {
 
   const List* shape(const List& given) {
     list_ = List::make(workspace_, given.size);
-    for (uint32_t i = 0; i < given.size; i++) add(*given.items[i].dict, given.items[i].origin);
+    for (const Value& message : given) add(*message.dict, message.origin);
     return list_;
   }
 
  private:
   // A field that is set and not null.
   const Value* field(const Dict& dict, std::string_view name) const {
-    const Symbol* const symbol = workspace_.symbols.find(name);
-    const Value* const value = symbol ? dict.find(symbol) : nullptr;
+    const Value* const value = any(dict, name);
     return value && !value->is_none() ? value : nullptr;
+  }
+
+  // A field that is set, perhaps to null.
+  const Value* any(const Dict& dict, std::string_view name) const {
+    const Symbol* const symbol = workspace_.symbols.find(name);
+    return symbol ? dict.find(symbol) : nullptr;
   }
 
   // A field that is a text if it is set; null: it is not.
@@ -52,9 +57,8 @@ class ChatShaper {
   }
 
   void add(const Dict& message, uint32_t origin) {
-    for (uint32_t i = 0; i < message.size; i++)
-      if (const Entry& entry = message.entries[i];
-          !entry.value.is_none() &&
+    for (const Entry& entry : message)
+      if (!entry.value.is_none() &&
           !is_one_of(entry.symbol->text, {"role", "content", "name", "tool_calls", "tool_call_id", "reasoning_content",
                                           "reasoning", "refusal", "annotations"}))
         throw NotPlain{};
@@ -70,30 +74,26 @@ class ChatShaper {
     Text* content = content_of(message);
     if (Text* const refusal = text_field(message, "refusal"); refusal && name == "assistant" && !content->size)
       content = refusal;
-    const Value* const calls = field(message, "tool_calls");
-    if (calls && calls->kind != Kind::List) throw NotPlain{};
-    if (name == "tool") {
-      for (uint32_t i = 0; calls && i < calls->list->size; i++) check_call(calls->list->items[i]);
-      return answer(role, content, call_id, text_field(message, "name"), origin);
-    }
+    const Value* const given = field(message, "tool_calls");
+    if (given && given->kind != Kind::List) throw NotPlain{};
+    static constexpr List kNone{};
+    const List& calls = given ? *given->list : kNone;
+    for (const Value& call : calls) check_call(call);
+    if (name == "tool") return answer(role, content, call_id, text_field(message, "name"), origin);
     if (name != "assistant") {
-      for (uint32_t i = 0; calls && i < calls->list->size; i++) check_call(calls->list->items[i]);
       Text* const shown = name == "developer" ? workspace_.leaf("system", role->origin, 0, 1, true) : role;
       open(shown, content, nullptr, origin);
-      if (calls && calls->list->size) throw NotPlain{};
+      if (calls.size) throw NotPlain{};
       return;
     }
     Text* thinking = reasoning_content && reasoning_content->size ? reasoning_content
                      : reasoning && reasoning->size               ? reasoning
                                                                   : nullptr;
-    const bool calls_only = calls && calls->list->size && !content->size;
-    if (!calls_only) {
+    if (!calls.size || content->size) {
       open(role, content, thinking, origin);
       thinking = nullptr;
     }
-    for (uint32_t i = 0; calls && i < calls->list->size; i++) {
-      const Value& call = calls->list->items[i];
-      check_call(call);
+    for (const Value& call : calls) {
       if (thinking || !speaks_) open(role, workspace_.empty(), thinking, origin);
       thinking = nullptr;
       add_call(*call.dict);
@@ -106,14 +106,12 @@ class ChatShaper {
     if (content->is_text()) return content->text;
     if (content->kind != Kind::List) throw NotPlain{};
     Rope rope(workspace_);
-    for (uint32_t i = 0; i < content->list->size; i++) {
-      const Value& part = content->list->items[i];
+    for (const Value& part : *content->list) {
       if (part.kind != Kind::Dict) throw NotPlain{};
       bool refuses = false;
       const Text *text = nullptr, *refusal = nullptr;
       bool has_type = false;
-      for (uint32_t k = 0; k < part.dict->size; k++) {
-        const Entry& entry = part.dict->entries[k];
+      for (const Entry& entry : *part.dict) {
         if (!entry.value.is_text()) throw NotPlain{};
         const std::string_view value = workspace_.flat(entry.value.text);
         if (entry.symbol->text == "type") {
@@ -153,12 +151,6 @@ class ChatShaper {
         type && !(type->is_text() && workspace_.flat(type->text) == "function"))
       throw NotPlain{};
     if (const Value* const index = field(*call.dict, "index"); index && index->kind != Kind::Int) throw NotPlain{};
-  }
-
-  // A field that is set, perhaps to null.
-  const Value* any(const Dict& dict, std::string_view name) const {
-    const Symbol* const symbol = workspace_.symbols.find(name);
-    return symbol ? dict.find(symbol) : nullptr;
   }
 
   Dict& open(Text* role, Text* content, Text* thinking, uint32_t origin) {
@@ -220,14 +212,10 @@ bool shape_chat_messages(Messages& messages) {
 
 uint64_t count_chat_items(const Messages& messages) {
   uint64_t count = messages.size();
-  for (uint32_t i = 0; i < messages.size(); i++) {
-    const Dict& message = *messages[i].dict;
-    for (uint32_t k = 0; k < message.size; k++) {
-      const Entry& entry = message.entries[k];
+  for (const Value& message : messages.list())
+    for (const Entry& entry : *message.dict)
       if (entry.value.kind == Kind::List && is_one_of(entry.symbol->text, {"content", "tool_calls"}))
         count += entry.value.list->size;
-    }
-  }
   return count;
 }
 

@@ -18,15 +18,16 @@ void HistoryTidier::tidy(List& messages, bool is_continued) {
     Dict& message = *messages.items[i].dict;
     const std::string_view role = workspace_.flat(message.find(fields_.role)->text);
     if (role == "assistant") {
-      const List* const calls = fields_.calls_of(message);
-      if (!calls && message.find(fields_.tool_calls)) message.drop(workspace_, fields_.tool_calls);  // an empty list
-      const bool may_lack = !is_continued || i + 1 < messages.size;  // what is continued stands in the content
-      if (calls) mend_calls(*calls, i);
-      if (may_lack && !message.find(fields_.content)) set_no_content(message, calls ? form_.of_calls : form_.of_answer);
+      const List& calls = fields_.calls_of(message);
+      if (!calls.size) message.drop(workspace_, fields_.tool_calls);  // an empty list
+      const bool may_lack = !is_continued || i + 1 < messages.size;   // what is continued stands in the content
+      mend_calls(calls, i);
+      if (may_lack && !message.find(fields_.content))
+        set_no_content(message, calls.size ? form_.of_calls : form_.of_answer);
       tidy_content(message, form_.assistant, i);
-      if (calls && may_lack && form_.joins_thinking) join_thinking(message);
+      if (calls.size && may_lack && form_.joins_thinking) join_thinking(message);
       const Value* const content = message.find(fields_.content);
-      if (may_lack && calls && form_.replaces_empty && content && !truth(*content))
+      if (may_lack && calls.size && form_.replaces_empty && content && !truth(*content))
         set_no_content(message, form_.of_calls);
     } else if (is_result_role(role)) {
       if (!message.find(fields_.content)) set_no_content(message, NoContent::Empty);
@@ -40,7 +41,7 @@ void HistoryTidier::tidy(List& messages, bool is_continued) {
   if (!form_.takes_late_results) gather_results(messages);
   if (form_.orders_results)
     for (uint32_t i = 0; i < messages.size; i++)
-      if (fields_.calls_of(*messages.items[i].dict)) order_results(messages, i + 1);
+      if (fields_.calls_of(*messages.items[i].dict).size) order_results(messages, i + 1);
   if (form_.joins_system || !form_.takes_later_system) join_system(messages);
   if (form_.needs_ids) add_ids(messages);
   if (!form_.call_ids.empty()) CallIdMapper(workspace_, fields_, form_.call_ids).map(messages);
@@ -74,12 +75,15 @@ void HistoryTidier::tidy_content(Dict& message, const ContentForm& form, uint32_
   if (!content || content->is_none()) return;
   if (!content->is_text()) join(*content, form, index);
   if (!content->is_text() || form.text || !form.parts) return;
-  List* const parts = List::make(workspace_, 1);
+  const Value part = text_part(*content);
+  *content = Value::of_list(List::of(workspace_, &part, 1));
+}
+
+Value HistoryTidier::text_part(const Value& text) const {
   Dict* const part = Dict::make(workspace_, 2);
   set_field(workspace_, *part, fields_.type, Value::of_text(workspace_.engine("text")));
-  set_field(workspace_, *part, fields_.text, *content);
-  parts->add(workspace_, Value::of_dict(part));
-  *content = Value::of_list(parts);
+  set_field(workspace_, *part, fields_.text, text);
+  return Value::of_dict(part);
 }
 
 // Joins neighbouring texts. A content of texts alone becomes a text.
@@ -101,11 +105,8 @@ void HistoryTidier::join(Value& content, const ContentForm& form, uint32_t index
     for (Text* text; i < given.size && (text = text_of(given.items[i])); i++) rope.add(text);
     whole = rope.finish();
     if (!whole->size) continue;
-    Dict* const made = Dict::make(workspace_, 2);
-    set_field(workspace_, *made, fields_.type, Value::of_text(workspace_.engine("text")));
-    set_field(workspace_, *made, fields_.text, Value::of_text(whole));
     const uint32_t origin = part.origin;
-    part = Value::of_dict(made);
+    part = text_part(Value::of_text(whole));
     part.origin = origin;
     joined->add(workspace_, part);
   }
@@ -149,20 +150,18 @@ void HistoryTidier::check_results(const List& messages) {
   bool is_behind_calls = false;  // with other results between
   for (uint32_t i = 0; i < messages.size; i++) {
     const Dict& message = *messages.items[i].dict;
-    const List* const calls = fields_.calls_of(message);
-    for (uint32_t c = 0; calls && c < calls->size; c++)
-      if (const std::string_view id = id_of(*calls->items[c].dict, fields_.id); !id.empty()) known.insert(id);
+    const List& calls = fields_.calls_of(message);
+    for (const Value& call : calls)
+      if (const std::string_view id = id_of(*call.dict, fields_.id); !id.empty()) known.insert(id);
     if (!is_result(messages.items[i])) {
-      is_behind_calls = calls != nullptr;
+      is_behind_calls = calls.size != 0;
       continue;
     }
     const std::string_view called = id_of(message, fields_.tool_call_id);
     if (is_behind_calls || known.contains(called)) continue;
-    Rope shown(workspace_);
-    add_repr(workspace_, Value::of_text(workspace_.copy(called)), shown);
-    throw BadInput("messages[" + std::to_string(i) + "].tool_call_id: no call before it has the id " +
-                   std::string(workspace_.flat(shown.finish())) +
-                   ", and this template writes no result without its call");
+    Text* const shown = repr(workspace_, Value::of_text(workspace_.copy(called)));
+    throw BadInput(joined("messages[", i, "].tool_call_id: no call before it has the id ", workspace_.flat(shown),
+                          ", and this template writes no result without its call"));
   }
 }
 
@@ -175,9 +174,8 @@ void HistoryTidier::gather_results(List& messages) {
   for (uint32_t i = 0; i < messages.size; i++) {
     if (!is_result(messages.items[i])) {
       open = i;
-      const List* const calls = fields_.calls_of(*messages.items[i].dict);
-      for (uint32_t c = 0; calls && c < calls->size; c++)
-        if (const std::string_view id = id_of(*calls->items[c].dict, fields_.id); !id.empty()) callers[id] = i;
+      for (const Value& call : fields_.calls_of(*messages.items[i].dict))
+        if (const std::string_view id = id_of(*call.dict, fields_.id); !id.empty()) callers[id] = i;
       continue;
     }
     const auto found = callers.find(id_of(*messages.items[i].dict, fields_.tool_call_id));
@@ -209,8 +207,7 @@ void HistoryTidier::order_results(List& messages, uint32_t first) const {
   uint32_t end = first;
   while (end < messages.size && is_result(messages.items[end])) end++;
   if (end - first < 2) return;
-  const List& calls = *fields_.calls_of(*messages.items[first - 1].dict);
-  const auto places = places_of(calls);
+  const auto places = places_of(fields_.calls_of(*messages.items[first - 1].dict));
   std::vector<std::pair<uint32_t, Value>> results;
   for (uint32_t i = first; i < end; i++) {
     const Value* const id = messages.items[i].dict->find(fields_.tool_call_id);
@@ -230,14 +227,18 @@ void HistoryTidier::join_thinking(Dict& message) {
   for (Symbol* const name : fields_.reasoning) {
     Value* const thinking = message.find(name);
     if (!thinking || !thinking->is_text() || !thinking->text->size) continue;
-    Rope rope(workspace_);
-    rope.add(thinking->text);
-    rope.add("\n\n");
-    rope.add(content->text);
-    *thinking = Value::of_text(rope.finish());
+    *thinking = paragraphs(*thinking, *content);
     joined = true;
   }
   if (joined) set_no_content(message, form_.of_calls);
+}
+
+Value HistoryTidier::paragraphs(const Value& first, const Value& second) const {
+  Rope rope(workspace_);
+  rope.add(first.text);
+  rope.add("\n\n");
+  rope.add(second.text);
+  return Value::of_text(rope.finish());
 }
 
 // Joins the system's messages at the beginning to one, and the texts of later ones to the user's turns beside them, as far as the
@@ -283,31 +284,20 @@ void HistoryTidier::add_paragraph(Dict& message, const Value& content) {
   if (!truth(content)) return;
   if (!own || !truth(*own)) return set_field(workspace_, message, fields_.content, content);
   if (own->is_text() && content.is_text()) {
-    Rope rope(workspace_);
-    rope.add(own->text);
-    rope.add("\n\n");
-    rope.add(content.text);
-    *own = Value::of_text(rope.finish());
+    *own = paragraphs(*own, content);
     return;
   }
-  const auto part_of = [&](const Value& text) {
-    Dict* const part = Dict::make(workspace_, 2);
-    set_field(workspace_, *part, fields_.type, Value::of_text(workspace_.engine("text")));
-    set_field(workspace_, *part, fields_.text, text);
-    return Value::of_dict(part);
-  };
   if (own->is_text()) {
-    List* const parts = List::make(workspace_, 4);
-    parts->add(workspace_, part_of(*own));
-    *own = Value::of_list(parts);
+    const Value part = text_part(*own);
+    *own = Value::of_list(List::of(workspace_, &part, 1));
   }
   List& parts = *own->list;
-  parts.add(workspace_, part_of(Value::of_text(workspace_.engine("\n\n"))));
+  parts.add(workspace_, text_part(Value::of_text(workspace_.engine("\n\n"))));
   if (content.is_text()) {
-    parts.add(workspace_, part_of(content));
+    parts.add(workspace_, text_part(content));
     return;
   }
-  for (uint32_t i = 0; i < content.list->size; i++) parts.add(workspace_, content.list->items[i]);
+  for (const Value& part : *content.list) parts.add(workspace_, part);
 }
 
 // Gives calls beside a content a message of their own, which follows it and has no other fields.
@@ -316,15 +306,13 @@ void HistoryTidier::part_calls(List& messages, uint32_t end) {
   for (uint32_t i = 0; i < messages.size; i++) {
     Value message = messages.items[i];
     const Value* const content = message.dict->find(fields_.content);
-    if (i >= end || !fields_.calls_of(*message.dict) || !content || !truth(*content)) {
+    if (i >= end || !fields_.calls_of(*message.dict).size || !content || !truth(*content)) {
       parted->add(workspace_, message);
       continue;
     }
     Dict* const called = Dict::make(workspace_, 3);
-    for (uint32_t f = 0; f < message.dict->size; f++)
-      if (const Entry& entry = message.dict->entries[f];
-          entry.symbol == fields_.role || entry.symbol == fields_.tool_calls)
-        called->append(workspace_, entry);
+    for (const Entry& entry : *message.dict)
+      if (entry.symbol == fields_.role || entry.symbol == fields_.tool_calls) called->append(workspace_, entry);
     set_no_content(*called, form_.of_calls);
     message.dict->drop(workspace_, fields_.tool_calls);
     parted->add(workspace_, message);
@@ -340,18 +328,18 @@ void HistoryTidier::split_calls(List& messages, uint32_t end) {
   List* const split = List::make(workspace_, std::max(messages.size, 1u));
   for (uint32_t i = 0; i < messages.size; i++) {
     Value message = messages.items[i];
-    const List* const calls = fields_.calls_of(*message.dict);
+    const List& calls = fields_.calls_of(*message.dict);
     split->add(workspace_, message);
-    if (i >= end || !calls || calls->size < 2) continue;
-    const auto places = places_of(*calls);
-    std::vector<std::vector<Value>> results(calls->size);
+    if (i >= end || calls.size < 2) continue;
+    const auto places = places_of(calls);
+    std::vector<std::vector<Value>> results(calls.size);
     for (uint32_t number = 0; i + 1 < messages.size && is_result(messages.items[i + 1]); number++) {
       const Value& result = messages.items[++i];
       const std::string_view id = id_of(*result.dict, fields_.tool_call_id);
       const auto found = id.empty() ? places.end() : places.find(id);
-      results[found == places.end() ? std::min(number, calls->size - 1) : found->second].push_back(result);
+      results[found == places.end() ? std::min(number, calls.size - 1) : found->second].push_back(result);
     }
-    for (uint32_t c = 0; c < calls->size; c++) {
+    for (uint32_t c = 0; c < calls.size; c++) {
       if (c) {
         const Value role = *message.dict->find(fields_.role);
         message.dict = Dict::make(workspace_, 3);
@@ -359,9 +347,8 @@ void HistoryTidier::split_calls(List& messages, uint32_t end) {
         set_no_content(*message.dict, form_.of_calls);
         split->add(workspace_, message);
       }
-      List* const one = List::make(workspace_, 1);
-      one->add(workspace_, calls->items[c]);
-      set_field(workspace_, *message.dict, fields_.tool_calls, Value::of_list(one));
+      set_field(workspace_, *message.dict, fields_.tool_calls,
+                Value::of_list(List::of(workspace_, &calls.items[c], 1)));
       for (const Value& result : results[c]) split->add(workspace_, result);
     }
   }
@@ -371,28 +358,24 @@ void HistoryTidier::split_calls(List& messages, uint32_t end) {
 // Gives ids to calls without them, and to results without them the ids of the calls before them, in their order.
 void HistoryTidier::add_ids(List& messages) {
   std::unordered_set<std::string> taken;
-  for (uint32_t i = 0; i < messages.size; i++) {
-    const List* const calls = fields_.calls_of(*messages.items[i].dict);
-    for (uint32_t c = 0; calls && c < calls->size; c++) taken.emplace(id_of(*calls->items[c].dict, fields_.id));
-  }
+  for (const Value& message : messages)
+    for (const Value& call : fields_.calls_of(*message.dict)) taken.emplace(id_of(*call.dict, fields_.id));
   std::vector<Value> open;  // ids of the calls before
   size_t answered = 0, number = 0;
-  for (uint32_t i = 0; i < messages.size; i++) {
-    Dict& message = *messages.items[i].dict;
-    if (is_result(messages.items[i])) {
+  for (const Value& each : messages) {
+    Dict& message = *each.dict;
+    if (is_result(each)) {
       if (answered < open.size() && id_of(message, fields_.tool_call_id).empty())
         set_field(workspace_, message, fields_.tool_call_id, open[answered]);
       answered++;
       continue;
     }
-    const List* const calls = fields_.calls_of(message);
     open.clear();
     answered = 0;
-    for (uint32_t c = 0; calls && c < calls->size; c++) {
-      Dict& call = *calls->items[c].dict;
-      std::string id;
+    for (const Value& given : fields_.calls_of(message)) {
+      Dict& call = *given.dict;
       while (id_of(call, fields_.id).empty()) {
-        id = "call_" + std::to_string(number++);
+        const std::string id = "call_" + std::to_string(number++);
         if (taken.insert(id).second) set_field(workspace_, call, fields_.id, Value::of_text(workspace_.copy(id)));
       }
       open.push_back(*call.find(fields_.id));

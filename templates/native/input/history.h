@@ -54,6 +54,9 @@ class HistoryTidier {
   void tidy_content(Dict& message, const ContentForm& form, uint32_t index);
   void join(Value& content, const ContentForm& form, uint32_t index);
   Text* text_of(const Value& part) const;
+  Value text_part(const Value& text) const;
+  // Two texts with an empty line between them.
+  Value paragraphs(const Value& first, const Value& second) const;
   void set_no_content(Dict& message, NoContent form);
   void mend_calls(const List& calls, uint32_t index);
   void check_results(const List& messages);

@@ -64,9 +64,7 @@ class Reader {
   }
 
  private:
-  [[noreturn]] void fail(const char* what) const {
-    value_error(std::string("not JSON at byte ") + std::to_string(at_) + ": " + what);
-  }
+  [[noreturn]] void fail(const char* what) const { value_error("not JSON at byte ", at_, ": ", what); }
 
   void skip_space() {
     while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\r' || text_[at_] == '\t'))
@@ -335,10 +333,9 @@ class Reader {
   uint32_t hex() {
     uint32_t unit = 0;
     for (int i = 0; i < 4; i++, at_++) {
-      const uint32_t c = at_ < text_.size() ? static_cast<uint8_t>(text_[at_]) : 0;
-      const uint32_t digit = c - '0', letter = (c | 0x20) - 'a';
-      if (digit > 9 && letter > 5) fail("an escape needs four hexadecimal digits");
-      unit = unit << 4 | (digit <= 9 ? digit : letter + 10);
+      const uint32_t digit = at_ < text_.size() ? digit_value(text_[at_]) : 36;
+      if (digit > 15) fail("an escape needs four hexadecimal digits");
+      unit = unit << 4 | digit;
     }
     return unit;
   }

@@ -18,10 +18,7 @@ std::string wanted(std::string_view name, bool is_list) {
 }
 
 std::string shown(Workspace& workspace, const Value* value) {
-  if (!value) return "None";
-  Rope rope(workspace);
-  add_repr(workspace, *value, rope);
-  return std::string(workspace.flat(rope.finish()));
+  return value ? std::string(workspace.flat(repr(workspace, *value))) : "None";
 }
 
 // A field of an object; null if it has none of the name, for which there may be no symbol.
@@ -43,7 +40,7 @@ class MessageCheck {
     if (!role || !role->is_text() || roles_.find(workspace_.flat(role->text)) == roles_.end()) {
       std::string known;
       for (const std::string& each : roles_) known += (known.empty() ? "" : ", ") + each;
-      throw BadInput(place() + ": role " + shown(workspace_, role) + " is not one of " + known);
+      throw BadInput(joined(place(), ": role ", shown(workspace_, role), " is not one of ", known));
     }
     const Value* const content = field(message, content_);
     if (!content || content->is_none()) {
@@ -52,20 +49,19 @@ class MessageCheck {
       const bool may_lack =
           name == "assistant" ? message.dict->size > 1 || !needs_content_ : is_result_role(name) && !needs_content_;
       if (!may_lack)
-        throw BadInput(place() + " has no content: write {\"role\": \"" + std::string(name) +
-                       "\", \"content\": \"...\"}");
+        throw BadInput(joined(place(), " has no content: write {\"role\": \"", name, "\", \"content\": \"...\"}"));
     } else if (is_list(*content)) {
       for (uint32_t i = 0; i < content->list->size; i++)
         if (const Value& part = content->list->items[i]; part.kind != Kind::Dict && !part.is_text())
-          throw BadInput(place() + ".content[" + std::to_string(i) + "] must be a part, not " + type_name(part));
+          throw BadInput(joined(place(), ".content[", i, "] must be a part, not ", type_name(part)));
     } else if (!content->is_text()) {
-      throw BadInput(place() + ".content must be a string or a list of parts, not " + type_name(*content));
+      throw BadInput(joined(place(), ".content must be a string or a list of parts, not ", type_name(*content)));
     }
     const Value* const calls = field(message, tool_calls_);
     if (!calls || calls->is_none()) return;
-    bool are_calls = is_list(*calls);
-    for (uint32_t i = 0; are_calls && i < calls->list->size; i++) are_calls = calls->list->items[i].kind == Kind::Dict;
-    if (!are_calls) throw BadInput(place() + ".tool_calls must be a list of calls: write [" + std::string(kCall) + "]");
+    const auto is_call = [](const Value& call) { return call.kind == Kind::Dict; };
+    if (!is_list(*calls) || !std::all_of(calls->list->begin(), calls->list->end(), is_call))
+      throw BadInput(joined(place(), ".tool_calls must be a list of calls: write [", kCall, "]"));
   }
 
  private:
@@ -109,8 +105,7 @@ void check_tools(Workspace& workspace, const List& tools) {
     const Value* function = field(tools.items[i], function_name);
     if (!function) function = &tools.items[i];
     const Value* const name = function->kind == Kind::Dict ? field(*function, name_name) : nullptr;
-    if (!name || !name->is_text())
-      throw BadInput("tools[" + std::to_string(i) + "] names no function" + wanted("tools", false));
+    if (!name || !name->is_text()) throw BadInput(joined("tools[", i, "] names no function", wanted("tools", false)));
   }
 }
 

@@ -30,17 +30,15 @@ struct MessageFields {
     if (!found) return call.dict;
     return found->kind == Kind::Dict ? found->dict : nullptr;
   }
-  // The calls of a message; null: it has none.
-  const List* calls_of(const Dict& message) const {
+  // The calls of a message; an empty list if it has no calls.
+  const List& calls_of(const Dict& message) const {
+    static constexpr List kNone{};
     const Value* const calls = message.find(tool_calls);
-    return calls && calls->list->size ? calls->list : nullptr;
+    return calls ? *calls->list : kNone;
   }
 
-  Symbol *const role, *const content, *const tool_calls,
-                                          *const function, *const name, *const arguments,
-                                                                            *const id, *const tool_call_id,
-                                                                                           *const text, *const refusal,
-                                                                                                            *const type;
+  Symbol *const role, *const content, *const tool_calls, *const function, *const name, *const arguments;
+  Symbol *const id, *const tool_call_id, *const text, *const refusal, *const type;
   Symbol* const reasoning[3];  // of which the first that is set counts
 };
 

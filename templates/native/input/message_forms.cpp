@@ -19,10 +19,9 @@ void MessageShaper::shape(List& messages, bool tidied) {
     if (tidied) continue;
     if (!form_.takes_parts) flatten(*message, i);
     if (form_.arguments == ArgumentForm::Either) continue;
-    if (const List* const calls = fields_.calls_of(*message))
-      for (uint32_t c = 0; c < calls->size; c++)
-        if (Dict* const function = fields_.function_of(calls->items[c]))
-          convert_arguments(workspace_, origins_, fields_, form_.arguments, *function);
+    for (const Value& call : fields_.calls_of(*message))
+      if (Dict* const function = fields_.function_of(call))
+        convert_arguments(workspace_, origins_, fields_, form_.arguments, *function);
   }
 }
 
@@ -40,9 +39,8 @@ void MessageShaper::alias_reasoning(Dict*& message) {
   Dict* const aliased = Dict::make(workspace_, message->size + 2);
   const Value* const thinking = message->find(fields_.reasoning[1]);
   set_field(workspace_, *aliased, fields_.reasoning[1], thinking ? *thinking : value);
-  for (uint32_t i = 0; i < message->size; i++)
-    if (const Entry& entry = message->entries[i]; entry.symbol != fields_.reasoning[1])
-      aliased->append(workspace_, entry);
+  for (const Entry& entry : *message)
+    if (entry.symbol != fields_.reasoning[1]) aliased->append(workspace_, entry);
   set_field(workspace_, *aliased, fields_.reasoning[0], value);
   message = aliased;
 }
@@ -63,11 +61,8 @@ void MessageShaper::flatten(Dict& message, uint32_t index) {
 }
 
 Text* MessageShaper::mark_end(List& messages, const Continuation& continuation) {
-  const auto refuse = [](const std::string& why) { throw BadInput("continue_final_message: " + why); };
-  Text* const quoted = workspace_.copy(continuation.field);
-  Rope rope(workspace_);
-  add_repr(workspace_, Value::of_text(quoted), rope);
-  const std::string shown(workspace_.flat(rope.finish()));
+  const auto refuse = [](const std::string& why) { throw BadInput(joined("continue_final_message: ", why)); };
+  const std::string shown(workspace_.flat(repr(workspace_, Value::of_text(workspace_.copy(continuation.field)))));
   Symbol* const name = workspace_.symbols.intern(continuation.field);
   Dict* const last = messages.size ? messages.items[messages.size - 1].dict : nullptr;
   const Value* const value = last ? last->find(name) : nullptr;

@@ -21,19 +21,20 @@ void Messages::read_json(std::string_view bytes) {
   list_ = read.list;
 }
 
-static uint64_t text_size_of(const Value& value) {
-  uint64_t size = 0;
-  if (value.is_text()) return value.text->size;
+// Calls `visit` for each string that is no key.
+template <class Visit>
+static void each_text(const Value& value, Visit&& visit) {
+  if (value.is_text()) visit(std::string_view(value.text->bytes, value.text->size));
   if (value.is_sequence())
-    for (uint32_t i = 0; i < value.list->size; i++) size += text_size_of(value.list->items[i]);
+    for (const Value& item : *value.list) each_text(item, visit);
   if (value.kind == Kind::Dict)
-    for (uint32_t i = 0; i < value.dict->size; i++) size += text_size_of(value.dict->entries[i].value);
-  return size;
+    for (const Entry& entry : *value.dict) each_text(entry.value, visit);
 }
 
 uint64_t Messages::text_size() const {
-  Value whole = Value::of_list(const_cast<List*>(list_));
-  return text_size_of(whole);
+  uint64_t size = 0;
+  for (const Value& message : *list_) each_text(message, [&](std::string_view text) { size += text.size(); });
+  return size;
 }
 
 static void add_number(std::string& out, uint64_t number) {
@@ -60,14 +61,14 @@ static void add_canonical(std::string& out, const Value& value) {
     case Kind::Tuple:
       out += value.kind == Kind::List ? 'l' : 't';
       add_number(out, value.list->size);
-      for (uint32_t i = 0; i < value.list->size; i++) add_canonical(out, value.list->items[i]);
+      for (const Value& item : *value.list) add_canonical(out, item);
       return;
     case Kind::Dict:
       out += 'o';
       add_number(out, value.dict->size);
-      for (uint32_t i = 0; i < value.dict->size; i++) {
-        add_text(out, 'k', value.dict->entries[i].symbol->text);
-        add_canonical(out, value.dict->entries[i].value);
+      for (const Entry& entry : *value.dict) {
+        add_text(out, 'k', entry.symbol->text);
+        add_canonical(out, entry.value);
       }
       return;
     default: out += '0'; return;  // None; input has no other kinds
@@ -102,23 +103,13 @@ uint64_t mix_text(uint64_t digest, std::string_view text) {
   return digest;
 }
 
-uint64_t mix_texts(uint64_t digest, const Value& value) {
-  if (value.is_text()) return mix_text(digest, {value.text->bytes, value.text->size});
-  if (value.is_sequence())
-    for (uint32_t i = 0; i < value.list->size; i++) digest = mix_texts(digest, value.list->items[i]);
-  if (value.kind == Kind::Dict)
-    for (uint32_t i = 0; i < value.dict->size; i++) digest = mix_texts(digest, value.dict->entries[i].value);
-  return digest;
-}
-
 }  // namespace
 
 static uint64_t text_digest(const Value& message) {
   uint64_t digest = 0;
-  for (uint32_t i = 0; i < message.dict->size; i++) {
-    const Entry& entry = message.dict->entries[i];
-    if (entry.value.is_text() || entry.symbol->text == "content") digest = mix_texts(digest, entry.value);
-  }
+  for (const Entry& entry : *message.dict)
+    if (entry.value.is_text() || entry.symbol->text == "content")
+      each_text(entry.value, [&](std::string_view text) { digest = mix_text(digest, text); });
   return digest;
 }
 
@@ -151,10 +142,8 @@ class Copier {
     Value made = read;
     if (read.kind == Kind::Dict) {
       made.dict = Dict::make(workspace_, read.dict->size);
-      for (uint32_t i = 0; i < read.dict->size; i++) {
-        const Entry& entry = read.dict->entries[i];
+      for (const Entry& entry : *read.dict)
         made.dict->append(workspace_, {symbol(entry.symbol), entry.key, value(entry.value)});
-      }
     } else if (read.kind == Kind::List || read.kind == Kind::Tuple) {
       made.list = list(*read.list);
     }
@@ -163,7 +152,7 @@ class Copier {
 
   List* list(const List& read) {
     List* const made = List::make(workspace_, read.size);
-    for (uint32_t i = 0; i < read.size; i++) made->add(workspace_, value(read.items[i]));
+    for (const Value& item : read) made->add(workspace_, value(item));
     return made;
   }
 
