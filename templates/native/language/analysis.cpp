@@ -14,53 +14,10 @@ using NodeList = std::vector<const Node*>;
 
 void add_all(Nodes nodes, NodeList& out);
 
-void add_arguments(const ArgumentNodes& arguments, NodeList& out) {
-  for (const Node* const node : arguments.positional) out.push_back(node);
-  for (const Keyword& keyword : arguments.named) out.push_back(keyword.value);
-}
-
 // The nodes right below one.
 NodeList below(const Node& node) {
   NodeList out;
   switch (node.kind) {
-    case NodeKind::Attribute: out = {static_cast<const Attribute&>(node).object}; break;
-    case NodeKind::Item: out = {static_cast<const Item&>(node).object, static_cast<const Item&>(node).key}; break;
-    case NodeKind::Part: {
-      const auto& part = static_cast<const Part&>(node);
-      out = {part.object, part.start, part.stop, part.step};
-      break;
-    }
-    case NodeKind::Not:
-    case NodeKind::Negative:
-    case NodeKind::Positive: out = {static_cast<const Unary&>(node).operand}; break;
-    case NodeKind::And:
-    case NodeKind::Or:
-    case NodeKind::Binary: out = {static_cast<const Binary&>(node).left, static_cast<const Binary&>(node).right}; break;
-    case NodeKind::Conditional: {
-      const auto& choice = static_cast<const Conditional&>(node);
-      out = {choice.test, choice.then, choice.otherwise};
-      break;
-    }
-    case NodeKind::Compare:
-      out = {static_cast<const Compare&>(node).first};
-      add_all(static_cast<const Compare&>(node).others, out);
-      break;
-    case NodeKind::Concat:
-    case NodeKind::List:
-    case NodeKind::Tuple:
-    case NodeKind::Dict: add_all(static_cast<const Sequence&>(node).items, out); break;
-    case NodeKind::Call:
-      out = {static_cast<const Call&>(node).callee};
-      add_arguments(static_cast<const Call&>(node).arguments, out);
-      break;
-    case NodeKind::Filter:
-      out = {static_cast<const FilterNode&>(node).subject};
-      add_arguments(static_cast<const FilterNode&>(node).arguments, out);
-      break;
-    case NodeKind::Test:
-      out = {static_cast<const TestNode&>(node).subject};
-      add_arguments(static_cast<const TestNode&>(node).arguments, out);
-      break;
     case NodeKind::Output: out = {static_cast<const Output&>(node).value}; break;
     case NodeKind::If:
       for (const Branch& branch : static_cast<const If&>(node).branches) {
@@ -98,7 +55,7 @@ NodeList below(const Node& node) {
       break;
     case NodeKind::Scope:
     case NodeKind::Generation: add_all(static_cast<const Scope&>(node).body, out); break;
-    default: break;
+    default: each_operand(node, [&](const Node* operand) { out.push_back(operand); });
   }
   std::erase(out, nullptr);
   return out;

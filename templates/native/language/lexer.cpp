@@ -60,6 +60,9 @@ class Lexer {
   bool starts(size_t at, std::string_view text) const { return source_.substr(at, text.size()) == text; }
   char char_at(size_t at) const { return at < source_.size() ? source_[at] : '\0'; }
 
+  // The sign with which a tag asks for the white space beside it; '\0' without one.
+  char sign_at(size_t at) const { return char_at(at) == '-' || char_at(at) == '+' ? source_[at] : '\0'; }
+
   size_t after_space(size_t at) const {
     while (at < source_.size()) {
       size_t next = at;
@@ -109,7 +112,7 @@ class Lexer {
 
   void open(size_t tag) {
     const char kind = source_[tag + 1];
-    const char sign = char_at(tag + 2) == '-' || char_at(tag + 2) == '+' ? source_[tag + 2] : '\0';
+    const char sign = sign_at(tag + 2);
     const size_t inside = tag + 2 + (sign != '\0');
     if (kind == '%')
       if (const size_t end = after_word(inside, "raw"); end != source_.npos && raw(tag, sign, end)) return;
@@ -144,7 +147,7 @@ class Lexer {
     advance(begin);
     line_starts_ = source_[begin - 1] == '\n';
     for (size_t end = begin; (end = source_.find("{%", end)) != source_.npos; end++) {
-      const char end_sign = char_at(end + 2) == '-' || char_at(end + 2) == '+' ? source_[end + 2] : '\0';
+      const char end_sign = sign_at(end + 2);
       const size_t close = after_word(end + 2 + (end_sign != '\0'), "endraw");
       const size_t next = close == source_.npos ? close : after_block_end(close, true);
       if (next == source_.npos) continue;
@@ -160,10 +163,14 @@ class Lexer {
     const size_t end = source_.find("#}", inside);
     if (end == source_.npos) fail("Missing end of comment tag");
     const char sign = end > inside ? source_[end - 1] : '\0';
-    size_t next = end + 2;
+    end_tag(end + 2, sign, sign != '+');
+  }
+
+  // Goes behind a tag, and behind the white space that it takes: with `trims` a line feed.
+  void end_tag(size_t next, char sign, bool trims) {
     if (sign == '-')
       next = after_space(next);
-    else if (sign != '+' && char_at(next) == '\n')
+    else if (trims && char_at(next) == '\n')
       next++;
     advance(next);
     line_starts_ = source_[next - 1] == '\n';
@@ -178,16 +185,8 @@ class Lexer {
         const char c = source_[at_];
         const bool block = close == "%}";
         if (starts(at_, close) || ((c == '-' || (c == '+' && block)) && starts(at_ + 1, close))) {
-          const bool trims = block && c == '%';
           add(end_type, "");
-          size_t next = at_ + (c == '-' || c == '+' ? 3 : 2);
-          if (c == '-')
-            next = after_space(next);
-          else if (trims && char_at(next) == '\n')
-            next++;
-          advance(next);
-          line_starts_ = source_[next - 1] == '\n';
-          return;
+          return end_tag(at_ + (c == '-' || c == '+' ? 3 : 2), c, block && c == '%');
         }
       }
       token(brackets);
@@ -228,10 +227,7 @@ class Lexer {
 
   // Digits with single underscores between them, appended to `out`.
   size_t digits(size_t at, std::string& out, unsigned base = 10) const {
-    const auto is_one = [&](char c) {
-      const uint32_t d = static_cast<uint8_t>(c) - '0', letter = (static_cast<uint8_t>(c) | 0x20) - 'a';
-      return d < 10 ? d < base : base == 16 && letter < 6;
-    };
+    const auto is_one = [&](char c) { return digit_value(c) < base; };
     while (is_one(char_at(at)) || (char_at(at) == '_' && is_one(char_at(at + 1)))) {
       if (source_[at] != '_') out += source_[at];
       at++;
@@ -321,10 +317,9 @@ class Lexer {
   uint32_t hexadecimal(size_t& at, int count) {
     uint32_t value = 0;
     for (int i = 0; i < count; i++) {
-      const auto c = static_cast<uint8_t>(char_at(++at));
-      const uint32_t digit = c - uint32_t{'0'}, letter = (c | 0x20u) - 'a';
-      if (digit > 9 && letter > 5) fail("an escape in a string is cut short");
-      value = value << 4 | (digit <= 9 ? digit : letter + 10);
+      const uint32_t digit = digit_value(char_at(++at));
+      if (digit > 15) fail("an escape in a string is cut short");
+      value = value << 4 | digit;
     }
     return value;
   }

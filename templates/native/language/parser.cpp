@@ -38,15 +38,15 @@ Symbol* Parser::name(const char* what) {
 void Parser::fail(const std::string& message) const { throw Failure(message, current().line); }
 
 void Parser::fail_unexpected(std::string_view expected) const {
+  if (current().type == Token::Type::End) fail("Unexpected end of template, expected '" + std::string(expected) + "'.");
+  fail("expected token '" + std::string(expected) + "', got '" + got() + "'");
+}
+
+std::string Parser::got() const {
   const Token& token = current();
-  std::string got;
-  switch (token.type) {
-    case Token::Type::VariableEnd: got = "end of print statement"; break;
-    case Token::Type::BlockEnd: got = "end of statement block"; break;
-    case Token::Type::End: fail("Unexpected end of template, expected '" + std::string(expected) + "'.");
-    default: got = token.text;
-  }
-  fail("expected token '" + std::string(expected) + "', got '" + got + "'");
+  return token.type == Token::Type::VariableEnd ? "end of print statement"
+         : token.type == Token::Type::BlockEnd  ? "end of statement block"
+                                                : token.text;
 }
 
 Text* Parser::constant_text(std::string_view text) {
@@ -65,13 +65,23 @@ Node* Parser::broken(const std::string& message, bool is_unknown) {
   return node;
 }
 
-Node* Parser::binary(NodeKind kind, Arithmetic op, Node* left, Node* right) {
-  Binary* const node = make<Binary>(kind);
-  node->line = left->line;
-  node->op = op;
-  node->left = left;
-  node->right = right;
-  return node;
+template <class Operand>
+Node* Parser::chain(std::initializer_list<Operator> operators, Operand&& operand) {
+  Node* left = operand();
+  for (size_t n = 0;; n++) {
+    const auto* const found = std::find_if(operators.begin(), operators.end(), [&](const Operator& each) {
+      return at_op(each.text) || at_name(each.text);
+    });
+    if (found == operators.end()) return left;
+    if (n == kMostChain) fail("too many operators in a row");
+    at_++;
+    Binary* const node = make<Binary>(found->kind);
+    node->line = left->line;
+    node->op = found->op;
+    node->left = left;
+    node->right = operand();
+    left = node;
+  }
 }
 
 Node* Parser::conditional() {
@@ -89,21 +99,11 @@ Node* Parser::conditional() {
 }
 
 Node* Parser::either() {
-  Node* left = both();
-  for (size_t n = 0; skip_name("or"); n++) {
-    if (n == kMostChain) fail("too many operators in a row");
-    left = binary(NodeKind::Or, {}, left, both());
-  }
-  return left;
+  return chain({{"or", NodeKind::Or}}, [this] { return both(); });
 }
 
 Node* Parser::both() {
-  Node* left = negation();
-  for (size_t n = 0; skip_name("and"); n++) {
-    if (n == kMostChain) fail("too many operators in a row");
-    left = binary(NodeKind::And, {}, left, negation());
-  }
-  return left;
+  return chain({{"and", NodeKind::And}}, [this] { return negation(); });
 }
 
 Node* Parser::negation() {
@@ -152,14 +152,8 @@ Node* Parser::comparison() {
 }
 
 Node* Parser::sum() {
-  Node* left = concatenation();
-  for (size_t n = 0; at_op("+") || at_op("-"); n++) {
-    if (n == kMostChain) fail("too many operators in a row");
-    const Arithmetic op = at_op("+") ? Arithmetic::Add : Arithmetic::Subtract;
-    at_++;
-    left = binary(NodeKind::Binary, op, left, concatenation());
-  }
-  return left;
+  return chain({{"+", NodeKind::Binary, Arithmetic::Add}, {"-", NodeKind::Binary, Arithmetic::Subtract}},
+               [this] { return concatenation(); });
 }
 
 Node* Parser::concatenation() {
@@ -174,28 +168,15 @@ Node* Parser::concatenation() {
 }
 
 Node* Parser::product() {
-  static constexpr std::pair<std::string_view, Arithmetic> kOperators[] = {{"*", Arithmetic::Multiply},
-                                                                           {"/", Arithmetic::Divide},
-                                                                           {"//", Arithmetic::FloorDivide},
-                                                                           {"%", Arithmetic::Modulo}};
-  Node* left = power();
-  for (size_t n = 0;; n++) {
-    if (n == kMostChain) fail("too many operators in a row");
-    const auto* found =
-        std::find_if(std::begin(kOperators), std::end(kOperators), [&](const auto& o) { return at_op(o.first); });
-    if (found == std::end(kOperators)) return left;
-    at_++;
-    left = binary(NodeKind::Binary, found->second, left, power());
-  }
+  return chain({{"*", NodeKind::Binary, Arithmetic::Multiply},
+                {"/", NodeKind::Binary, Arithmetic::Divide},
+                {"//", NodeKind::Binary, Arithmetic::FloorDivide},
+                {"%", NodeKind::Binary, Arithmetic::Modulo}},
+               [this] { return power(); });
 }
 
 Node* Parser::power() {
-  Node* left = unary(true);
-  for (size_t n = 0; skip_op("**"); n++) {
-    if (n == kMostChain) fail("too many operators in a row");
-    left = binary(NodeKind::Binary, Arithmetic::Power, left, unary(true));
-  }
-  return left;
+  return chain({{"**", NodeKind::Binary, Arithmetic::Power}}, [this] { return unary(true); });
 }
 
 Node* Parser::unary(bool with_filters) {
@@ -260,11 +241,7 @@ Node* Parser::primary() {
   const bool is_list = at_op("[");
   if (!is_list && !at_op("{")) {
     if (token.type == Token::Type::End) fail("Unexpected end of template.");
-    fail("unexpected '" +
-         (token.type == Token::Type::VariableEnd ? "end of print statement"
-          : token.type == Token::Type::BlockEnd  ? "end of statement block"
-                                                 : token.text) +
-         "'");
+    fail("unexpected '" + got() + "'");
   }
   at_++;
   Nesting nesting(*this);
@@ -302,12 +279,7 @@ Node* Parser::tuple(bool conditionals, bool in_parentheses) {
   }
   if (!is_tuple) {
     if (!items.empty()) return items[0];
-    if (!in_parentheses)
-      fail("Expected an expression, got '" +
-           std::string(current().type == Token::Type::VariableEnd ? "end of print statement"
-                       : current().type == Token::Type::BlockEnd  ? "end of statement block"
-                                                                  : current().text) +
-           "'");
+    if (!in_parentheses) fail("Expected an expression, got '" + got() + "'");
   }
   Sequence* const node = make<Sequence>(NodeKind::Tuple);
   node->items = slice(items);

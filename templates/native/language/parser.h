@@ -34,6 +34,8 @@ class Parser {
   Symbol* name(const char* what);
   [[noreturn]] void fail(const std::string& message) const;
   [[noreturn]] void fail_unexpected(std::string_view expected) const;
+  // The current token as errors name it.
+  std::string got() const;
 
   template <class T>
   T* make(NodeKind kind) {
@@ -48,6 +50,15 @@ class Parser {
   }
   Text* constant_text(std::string_view text);
   Node* broken(const std::string& message, bool is_unknown = false);
+
+  // An operator with a rank's other ones between operands, from left to right.
+  struct Operator {
+    std::string_view text;
+    NodeKind kind = NodeKind::Binary;
+    Arithmetic op = {};
+  };
+  template <class Operand>
+  Node* chain(std::initializer_list<Operator> operators, Operand&& operand);
 
   // Expressions
   Node* expression() { return conditional(); }
@@ -70,7 +81,6 @@ class Parser {
   Node* subscript(Node* object);
   Node* call(Node* callee);
   Node* slice_or_index();
-  Node* binary(NodeKind kind, Arithmetic op, Node* left, Node* right);
   bool arguments(ArgumentNodes& arguments);
   // Expressions with commas between them are a tuple. `conditionals`: `a if b else c` may stand in it.
   Node* tuple(bool conditionals, bool in_parentheses = false);

@@ -234,63 +234,25 @@ class Resolver {
     node.slots = function.slots;
   }
 
-  void arguments(const ArgumentNodes& arguments, StaticScope& scope) {
-    for (Node* const argument : arguments.positional) expression(argument, scope);
-    for (const Keyword& keyword : arguments.named) expression(keyword.value, scope);
-  }
-
   void expression(Node* node, StaticScope& scope) {
     if (!node) return;
     switch (node->kind) {
       case NodeKind::Name: return name(*static_cast<Name*>(node), scope);
       case NodeKind::Attribute: return attribute(node, scope);
-      case NodeKind::Item:
-        expression(static_cast<Item*>(node)->object, scope);
-        return expression(static_cast<Item*>(node)->key, scope);
-      case NodeKind::Part: {
-        auto* const part = static_cast<Part*>(node);
-        for (Node* const each : {part->object, part->start, part->stop, part->step}) expression(each, scope);
-        return;
-      }
-      case NodeKind::Not:
-      case NodeKind::Negative:
-      case NodeKind::Positive: return expression(static_cast<Unary*>(node)->operand, scope);
-      case NodeKind::And:
-      case NodeKind::Or:
-      case NodeKind::Binary:
-        expression(static_cast<Binary*>(node)->left, scope);
-        return expression(static_cast<Binary*>(node)->right, scope);
       case NodeKind::Conditional: {
-        auto* const choice = static_cast<Conditional*>(node);
         const Branching within(*this, true);
-        for (Node* const each : {choice->test, choice->then, choice->otherwise}) expression(each, scope);
-        return;
+        return operands(*node, scope);
       }
-      case NodeKind::Compare:
-        expression(static_cast<Compare*>(node)->first, scope);
-        for (Node* const other : static_cast<Compare*>(node)->others) expression(other, scope);
-        return;
-      case NodeKind::Concat:
-      case NodeKind::List:
-      case NodeKind::Tuple:
-      case NodeKind::Dict:
-        for (Node* const item : static_cast<Sequence*>(node)->items) expression(item, scope);
-        return;
-      case NodeKind::Call:
-        expression(static_cast<Call*>(node)->callee, scope);
-        return arguments(static_cast<Call*>(node)->arguments, scope);
-      case NodeKind::Filter:
-        expression(static_cast<FilterNode*>(node)->subject, scope);
-        return arguments(static_cast<FilterNode*>(node)->arguments, scope);
-      case NodeKind::Test:
-        expression(static_cast<TestNode*>(node)->subject, scope);
-        return arguments(static_cast<TestNode*>(node)->arguments, scope);
       case NodeKind::Broken:
         if (const auto* const broken = static_cast<Broken*>(node); broken->is_unknown && !in_branch_)
           throw Failure(broken->message, broken->line);
         return;
-      default: return;
+      default: return operands(*node, scope);
     }
+  }
+
+  void operands(const Node& node, StaticScope& scope) {
+    each_operand(node, [&](Node* operand) { expression(operand, scope); });
   }
 
   // `loop.index` and other fields of a loop in this function need no look-up.

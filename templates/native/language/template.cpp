@@ -12,7 +12,7 @@ namespace tokenweir::templates {
 Template::Template(std::string_view source)
     : names_(kMostMemory), workspace_(names_, nullptr, kMostMemory, kMostMemory) {
   if (source.size() > kMostSource)
-    throw Failure("the template is longer than the limit of " + std::to_string(kMostSource) + " bytes");
+    throw Failure(joined("the template is longer than the limit of ", kMostSource, " bytes"));
   Parser parser(workspace_, tokenize(source));
   statements_ = parser.parse();
   Resolved resolved = resolve_scopes(workspace_, statements_);

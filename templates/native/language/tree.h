@@ -1,6 +1,8 @@
 // The tree of a template. Nodes live in the template's arena; `kind` tells the struct.
 #pragma once
 
+#include <initializer_list>
+
 #include "values/bigint.h"
 #include "values/value.h"
 
@@ -162,6 +164,62 @@ struct Target {
   Node* object;          // of an attribute
   Slice<Target*> items;  // of a tuple
 };
+
+// Calls `visit` for each expression right below an expression, in the order of evaluation.
+template <class Visit>
+void each_operand(const Node& node, Visit&& visit) {
+  const auto nodes = [&](std::initializer_list<Node*> operands) {
+    for (Node* const operand : operands)
+      if (operand) visit(operand);
+  };
+  const auto with_arguments = [&](Node* first, const ArgumentNodes& arguments) {
+    nodes({first});
+    for (Node* const argument : arguments.positional) visit(argument);
+    for (const Keyword& keyword : arguments.named) visit(keyword.value);
+  };
+  switch (node.kind) {
+    case NodeKind::Attribute: return nodes({static_cast<const Attribute&>(node).object});
+    case NodeKind::Item: return nodes({static_cast<const Item&>(node).object, static_cast<const Item&>(node).key});
+    case NodeKind::Part: {
+      const auto& part = static_cast<const Part&>(node);
+      return nodes({part.object, part.start, part.stop, part.step});
+    }
+    case NodeKind::Not:
+    case NodeKind::Negative:
+    case NodeKind::Positive: return nodes({static_cast<const Unary&>(node).operand});
+    case NodeKind::And:
+    case NodeKind::Or:
+    case NodeKind::Binary:
+      return nodes({static_cast<const Binary&>(node).left, static_cast<const Binary&>(node).right});
+    case NodeKind::Conditional: {
+      const auto& choice = static_cast<const Conditional&>(node);
+      return nodes({choice.test, choice.then, choice.otherwise});
+    }
+    case NodeKind::Compare:
+      visit(static_cast<const Compare&>(node).first);
+      for (Node* const other : static_cast<const Compare&>(node).others) visit(other);
+      return;
+    case NodeKind::Concat:
+    case NodeKind::List:
+    case NodeKind::Tuple:
+    case NodeKind::Dict:
+      for (Node* const item : static_cast<const Sequence&>(node).items) visit(item);
+      return;
+    case NodeKind::Call: {
+      const auto& call = static_cast<const Call&>(node);
+      return with_arguments(call.callee, call.arguments);
+    }
+    case NodeKind::Filter: {
+      const auto& filter = static_cast<const FilterNode&>(node);
+      return with_arguments(filter.subject, filter.arguments);
+    }
+    case NodeKind::Test: {
+      const auto& test = static_cast<const TestNode&>(node);
+      return with_arguments(test.subject, test.arguments);
+    }
+    default: return;
+  }
+}
 
 struct Data : Node {
   Text* text;
