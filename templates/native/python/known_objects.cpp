@@ -35,16 +35,14 @@ bool walk(PyObject* object, Visit&& visit) {
 }  // namespace
 
 void KnownObjects::clear() {
-  const std::vector<PyObject*> dropped = std::exchange(objects_, {});  // for the end of an object may run code
-  for (PyObject* const object : dropped) Py_XDECREF(object);
+  const std::vector<nanobind::object> dropped = std::exchange(objects_, {});  // for the end of an object may run code
   items_ = 0;
   are_plain_ = true;
 }
 
 void KnownObjects::add(PyObject* list, Py_ssize_t begin) {
   const auto note = [&](PyObject* object) {
-    Py_XINCREF(object);
-    objects_.push_back(object);
+    objects_.push_back(nanobind::borrow(object));
     return true;
   };
   for (items_ = PyList_Size(list); are_plain_ && begin < items_; begin++)
@@ -54,7 +52,7 @@ void KnownObjects::add(PyObject* list, Py_ssize_t begin) {
 bool KnownObjects::begins(PyObject* list) const {
   if (!are_plain_ || PyList_Size(list) < items_) return false;
   auto next = objects_.begin();
-  const auto is_next = [&](PyObject* object) { return next != objects_.end() && *next++ == object; };
+  const auto is_next = [&](PyObject* object) { return next != objects_.end() && (next++)->ptr() == object; };
   for (Py_ssize_t i = 0; i < items_; i++)
     if (!walk(PyList_GetItem(list, i), is_next)) return false;
   return true;

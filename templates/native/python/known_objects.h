@@ -1,7 +1,7 @@
 // Python objects that were read, and whether they are still the same.
 #pragma once
 
-#include <Python.h>
+#include <nanobind/nanobind.h>
 
 #include <vector>
 
@@ -12,11 +12,6 @@ namespace tokenweir::templates {
 // destroyed with the GIL.
 class KnownObjects {
  public:
-  KnownObjects() = default;
-  ~KnownObjects() { clear(); }
-  KnownObjects(const KnownObjects&) = delete;
-  KnownObjects& operator=(const KnownObjects&) = delete;
-
   void clear();
   // Adds the items of a list from `begin` on.
   void add(PyObject* list, Py_ssize_t begin);
@@ -24,7 +19,7 @@ class KnownObjects {
   bool begins(PyObject* list) const;
 
  private:
-  std::vector<PyObject*> objects_;  // in order; null behind the last one in a container
+  std::vector<nanobind::object> objects_;  // in order; null behind the last one in a container
   Py_ssize_t items_ = 0;
   bool are_plain_ = true;
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/set.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
@@ -39,8 +40,6 @@ auto translated(const std::string& name, Work&& work) {
     raise("TemplateError", bad.message);
   } catch (const BadText& bad) {
     raise("TextError", bad.message);
-  } catch (const PythonError&) {
-    throw nb::python_error();
   }
 }
 

@@ -47,7 +47,7 @@ void begin(PyGrowingMessages& self) {
 
 void read_grown(PyGrowingMessages& self, nb::handle given) {
   const uint32_t root = self.messages->root();
-  const nb::object messages = translated("", [&] { return nb::steal(self.input->items(given.ptr(), root)); });
+  const nb::object messages = translated("", [&] { return self.input->items(given.ptr(), root); });
   if (!self.known.begins(messages.ptr())) begin(self);
   const auto known = static_cast<Py_ssize_t>(self.list->size);
   if (PyList_Size(messages.ptr()) == known) return;
@@ -88,13 +88,9 @@ nb::object from_chat_json(const nb::bytes& json, uint64_t most_items) {
   return nb::cast(PyMessages{std::move(read), nullptr, json, nb::object()});
 }
 
-nb::object object_of(const Value& value) {
-  return translated("", [&] { return nb::steal(to_python(value)); });
-}
-
 nb::object item(const PyMessages& self, const nb::object& index) {
   const auto size = static_cast<Py_ssize_t>(self.messages->size());
-  const auto message = [&](Py_ssize_t i) { return object_of((*self.messages)[static_cast<uint32_t>(i)]); };
+  const auto message = [&](Py_ssize_t i) { return to_python((*self.messages)[static_cast<uint32_t>(i)]); };
   if (nb::isinstance<nb::slice>(index)) {
     const auto [start, stop, step, count] = nb::cast<nb::slice>(index).compute(static_cast<size_t>(size));
     nb::list list;
@@ -128,16 +124,10 @@ const std::vector<uint64_t>& digests_of_texts(PyMessages& self) {
   return self.text_digests;
 }
 
-nb::tuple tuple_of(const std::vector<uint64_t>& numbers) {
-  nb::list list;
-  for (const uint64_t number : numbers) list.append(number);
-  return nb::tuple(list);
-}
-
-nb::tuple text_digests(PyMessages& self) { return tuple_of(digests_of_texts(self)); }
+nb::tuple text_digests(PyMessages& self) { return nb::tuple(nb::cast(digests_of_texts(self))); }
 
 nb::tuple text_chain(PyMessages& self, int64_t start) {
-  return tuple_of(chain(static_cast<uint64_t>(start), digests_of_texts(self)));
+  return nb::tuple(nb::cast(chain(static_cast<uint64_t>(start), digests_of_texts(self))));
 }
 
 // The list of tools, checked, as new objects.
@@ -148,7 +138,7 @@ nb::list read_tools(nb::handle tools) {
     const uint32_t origin = read.origins().add_variable(read.workspace().symbols.intern("tools"));
     List* const list = input.mappings(tools.ptr(), origin);
     check_tools(read.workspace(), *list);
-    return nb::cast<nb::list>(nb::steal(to_python(Value::of_list(list))));
+    return nb::cast<nb::list>(to_python(Value::of_list(list)));
   });
 }
 
@@ -277,33 +267,15 @@ void bind_messages(nb::module_& m, nb::class_<PyTemplate>& templates) {
              const std::string& of_answer, bool replaces_empty, bool parts_calls, bool single_calls,
              bool orders_results, bool takes_late_results, bool takes_orphans, bool joins_thinking, bool joins_system,
              bool takes_later_system, bool takes_developer, bool needs_ids, std::string call_ids) {
-            new (self) HistoryForm{argument_form(arguments),
-                                   {},
-                                   {},
-                                   {},
-                                   {},
-                                   no_content(of_calls),
-                                   no_content(of_answer),
-                                   replaces_empty,
-                                   parts_calls,
-                                   single_calls,
-                                   orders_results,
-                                   takes_late_results,
-                                   takes_orphans,
-                                   joins_thinking,
-                                   joins_system,
-                                   takes_later_system,
-                                   takes_developer,
-                                   needs_ids,
-                                   std::move(call_ids)};
             const auto form = [&](const char* role) {
-              const nb::tuple taken = nb::cast<nb::tuple>(contents[role]);
-              return ContentForm{nb::cast<bool>(taken[0]), nb::cast<bool>(taken[1])};
+              const auto [text, parts] = nb::cast<std::pair<bool, bool>>(contents[role]);
+              return ContentForm{text, parts};
             };
-            self->system = form("system");
-            self->user = form("user");
-            self->assistant = form("assistant");
-            self->tool = form("tool");
+            new (self) HistoryForm{
+                argument_form(arguments), form("system"),        form("user"),   form("assistant"),  form("tool"),
+                no_content(of_calls),     no_content(of_answer), replaces_empty, parts_calls,        single_calls,
+                orders_results,           takes_late_results,    takes_orphans,  joins_thinking,     joins_system,
+                takes_later_system,       takes_developer,       needs_ids,      std::move(call_ids)};
           },
           nb::arg("arguments"), nb::arg("contents"), nb::arg("of_calls"), nb::arg("of_answer"),
           nb::arg("replaces_empty"), nb::arg("parts_calls"), nb::arg("single_calls"), nb::arg("orders_results"),

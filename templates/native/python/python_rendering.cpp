@@ -31,12 +31,6 @@ nb::list character_spans(const PyRendering& self) {
   return list;
 }
 
-nb::list generation(const PyRendering& self) {
-  nb::list list;
-  for (const auto& [begin, end] : self.rendering->generation()) list.append(nb::make_tuple(begin, end));
-  return list;
-}
-
 nb::list left_out(const PyRendering& self) {
   nb::list list;
   const Origins& origins = self.rendering->origins();
@@ -110,9 +104,7 @@ nb::tuple guarded(const PyRendering& self, const nb::object& tokens) {
     const GilRelease unlocked;
     offsets = wanted.guarded(*self.rendering, text);
   }
-  nb::list list;
-  for (const uint64_t offset : offsets) list.append(offset);
-  return nb::tuple(list);
+  return nb::tuple(nb::cast(offsets));
 }
 
 // (start, end, answered) of the stretches that are neither the template's nor vouched for, in characters
@@ -141,12 +133,6 @@ nb::tuple roles(const PyRendering& self) {
   return nb::tuple(list);
 }
 
-nb::tuple mended(const PyRendering& self) {
-  nb::list list;
-  for (const std::string& path : self.rendering->mended) list.append(new_str(path));
-  return nb::tuple(list);
-}
-
 // (UTF-8, spans, origins, generation, steps, roles), for pickle
 nb::tuple state(const PyRendering& self) {
   const Rendering& rendering = *self.rendering;
@@ -157,7 +143,7 @@ nb::tuple state(const PyRendering& self) {
     origins.append(nb::make_tuple(origin.parent, static_cast<int>(origin.step), origin.vouched, origin.is_text,
                                   origin.answered, origin.key ? nb::object(new_str(origin.key->text)) : nb::none(),
                                   origin.index));
-  return nb::make_tuple(nb::bytes(self.utf8->data(), self.utf8->size()), spans, origins, generation(self),
+  return nb::make_tuple(nb::bytes(self.utf8->data(), self.utf8->size()), spans, origins, rendering.generation(),
                         rendering.steps(), roles(self));
 }
 
@@ -166,9 +152,7 @@ void restore(PyRendering& self, const nb::tuple& state) {
   for (const nb::handle span : state[1])
     spans.push_back({nb::cast<uint32_t>(span[0]), nb::cast<uint32_t>(span[1]), nb::cast<uint32_t>(span[2]),
                      nb::cast<uint32_t>(span[3]), nb::cast<bool>(span[4])});
-  std::vector<std::pair<uint64_t, uint64_t>> generation;
-  for (const nb::handle stretch : state[3])
-    generation.emplace_back(nb::cast<uint64_t>(stretch[0]), nb::cast<uint64_t>(stretch[1]));
+  auto generation = nb::cast<std::vector<std::pair<uint64_t, uint64_t>>>(state[3]);
   auto rendering = std::make_shared<Rendering>(std::move(spans), std::move(generation), nb::cast<uint64_t>(state[4]));
   std::vector<Origin> origins;
   for (const nb::handle origin : state[2]) {
@@ -209,10 +193,10 @@ void bind_rendering(nb::module_& m) {
       .def_prop_ro("roles", &roles)
       .def_prop_ro("spans", &spans)
       .def_prop_ro("character_spans", &character_spans)
-      .def_prop_ro("generation", &generation)
+      .def_prop_ro("generation", [](const PyRendering& self) { return self.rendering->generation(); })
       .def_prop_ro("character_generation", &character_generation)
       .def_prop_ro("left_out", &left_out)
-      .def_prop_ro("mended", &mended)
+      .def_prop_ro("mended", [](const PyRendering& self) { return nb::tuple(nb::cast(self.rendering->mended)); })
       .def_prop_ro("places", &places)
       .def_prop_ro("steps", [](const PyRendering& self) { return self.rendering->steps(); })
       .def_prop_ro("unvouched", &unvouched)

@@ -8,28 +8,21 @@
 
 namespace tokenweir::templates {
 
+namespace nb = nanobind;
+
 namespace {
 
-// A new reference, or PythonError.
-PyObject* checked(PyObject* object) {
-  if (!object) throw PythonError{};
-  return object;
+// Takes over a new reference, or throws the error that is set.
+nb::object owned(PyObject* object) {
+  if (!object) throw nb::python_error();
+  return nb::steal(object);
 }
 
-// Owns a reference.
-struct Reference {
-  explicit Reference(PyObject* object) : object(checked(object)) {}
-  ~Reference() { Py_DECREF(object); }
-  Reference(const Reference&) = delete;
-  Reference& operator=(const Reference&) = delete;
-  PyObject* const object;
-};
-
 bool is_instance_of(PyObject* object, const char* abstract) {
-  const Reference module(PyImport_ImportModule("collections.abc"));
-  const Reference type(PyObject_GetAttrString(module.object, abstract));
-  const int is = call_python([&] { return PyObject_IsInstance(object, type.object); });
-  if (is < 0) throw PythonError{};
+  const nb::object module = owned(PyImport_ImportModule("collections.abc"));
+  const nb::object type = owned(PyObject_GetAttrString(module.ptr(), abstract));
+  const int is = call_python([&] { return PyObject_IsInstance(object, type.ptr()); });
+  if (is < 0) throw nb::python_error();
   return is;
 }
 
@@ -37,26 +30,33 @@ bool is_model(PyObject* object) {
   return !PyType_Check(object) && call_python([&] { return PyObject_HasAttrString(object, "model_dump"); });
 }
 
+// Calls `visit(key, item)` for each item of a mapping.
+template <class Visit>
+void each_item(PyObject* mapping, Visit&& visit) {
+  if (PyDict_CheckExact(mapping)) {
+    PyObject *key, *item;
+    for (Py_ssize_t at = 0; PyDict_Next(mapping, &at, &key, &item);) visit(key, item);
+    return;
+  }
+  const nb::object items = owned(call_python([&] { return PyMapping_Items(mapping); }));
+  const Py_ssize_t size = PyList_Size(items.ptr());
+  for (Py_ssize_t i = 0; i < size; i++) {
+    PyObject* const pair = PyList_GetItem(items.ptr(), i);
+    visit(PyTuple_GetItem(pair, 0), PyTuple_GetItem(pair, 1));
+  }
+}
+
 std::string type_name_of(PyObject* object) {
-  const Reference name(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(object)), "__name__"));
-  const char* const text = PyUnicode_AsUTF8AndSize(name.object, nullptr);
-  if (!text) throw PythonError{};
+  const nb::object name = owned(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(object)), "__name__"));
+  const char* const text = PyUnicode_AsUTF8AndSize(name.ptr(), nullptr);
+  if (!text) throw nb::python_error();
   return text;
 }
 
 }  // namespace
 
-PythonInput::~PythonInput() {
-  for (PyObject* const object : held_) Py_DECREF(object);
-}
-
-void PythonInput::hold(PyObject* object) {
-  Py_INCREF(object);
-  held_.push_back(object);
-}
-
 void PythonInput::refuse(uint32_t origin, const std::string& what) const {
-  throw BadInput(prefix_ + origins_.path(origin) + what);
+  throw BadInput(joined(prefix_, origins_.path(origin), what));
 }
 
 void PythonInput::enter(uint32_t origin) {
@@ -66,37 +66,25 @@ void PythonInput::enter(uint32_t origin) {
 
 void PythonInput::read_variables(PyObject* variables, Rendering& rendering, const std::set<std::string>& vouched) {
   const auto read = [&](PyObject* name, PyObject* item) {
-    if (!PyUnicode_Check(name)) type_error("the name of a variable must be str, not " + type_name_of(name));
+    if (!PyUnicode_Check(name)) type_error("the name of a variable must be str, not ", type_name_of(name));
     const bool is_vouched = !vouched.empty() && vouched.contains(std::string(utf8(name, 0, "a key of ")));
     read_variable(name, item, rendering, is_vouched);
   };
   if (PyBytes_Check(variables)) {
     read_json_bytes(variables, rendering, vouched);
-  } else if (PyDict_CheckExact(variables)) {
-    PyObject *name, *item;
-    for (Py_ssize_t at = 0; PyDict_Next(variables, &at, &name, &item);) read(name, item);
   } else {
-    if (!is_instance_of(variables, "Mapping"))
-      type_error("variables must be a mapping or the bytes of a JSON object, not " + type_name_of(variables));
-    const Reference items(call_python([&] { return PyMapping_Items(variables); }));
-    const Py_ssize_t size = PyList_Size(items.object);
-    for (Py_ssize_t i = 0; i < size; i++) {
-      PyObject* const pair = PyList_GetItem(items.object, i);
-      read(PyTuple_GetItem(pair, 0), PyTuple_GetItem(pair, 1));
-    }
+    if (!PyDict_CheckExact(variables) && !is_instance_of(variables, "Mapping"))
+      type_error("variables must be a mapping or the bytes of a JSON object, not ", type_name_of(variables));
+    each_item(variables, read);
   }
 }
 
 void PythonInput::read_json_bytes(PyObject* bytes, Rendering& rendering, const std::set<std::string>& vouched) {
-  hold(bytes);
+  held_.push_back(nb::borrow(bytes));
   const std::string_view text{PyBytes_AsString(bytes), static_cast<size_t>(PyBytes_Size(bytes))};
   const Value body = templates::read_variables(workspace_, origins_, text, vouched);
-  if (body.kind != Kind::Dict)
-    type_error(std::string("the JSON of variables must be an object, not a ") + type_name(body));
-  for (uint32_t i = 0; i < body.dict->size; i++) {
-    const Entry& entry = body.dict->entries[i];
-    rendering.inputs().set(workspace_, entry.symbol, entry.key, entry.value);
-  }
+  if (body.kind != Kind::Dict) type_error("the JSON of variables must be an object, not a ", type_name(body));
+  for (const Entry& entry : *body.dict) rendering.inputs().set(workspace_, entry.symbol, entry.key, entry.value);
 }
 
 void PythonInput::read_variable(PyObject* name, PyObject* item, Rendering& rendering, bool vouched) {
@@ -105,23 +93,23 @@ void PythonInput::read_variable(PyObject* name, PyObject* item, Rendering& rende
   origins_.at(origin).vouched = vouched;
   prefix_ = "variables.";
   depth_ = 1;
-  rendering.inputs().set(workspace_, symbol, Value::of_text(shown(workspace_, symbol)), value(item, origin));
+  set_name(workspace_, rendering.inputs(), symbol, value(item, origin));
   depth_ = 0;
   prefix_ = "";
 }
 
 List* PythonInput::mappings(PyObject* values, uint32_t origin) {
-  const Reference items(this->items(values, origin));
-  List* const list = List::make(workspace_, static_cast<uint32_t>(PyList_Size(items.object)));
-  add_mappings(*list, items.object, 0, origin);
+  const nb::object items = this->items(values, origin);
+  List* const list = List::make(workspace_, static_cast<uint32_t>(PyList_Size(items.ptr())));
+  add_mappings(*list, items.ptr(), 0, origin);
   return list;
 }
 
-PyObject* PythonInput::items(PyObject* values, uint32_t origin) const {
+nb::object PythonInput::items(PyObject* values, uint32_t origin) const {
   if (!PyList_Check(values) && !PyTuple_Check(values) &&
       (PyUnicode_Check(values) || PyBytes_Check(values) || !is_instance_of(values, "Sequence")))
     throw BadInput(not_a_list(origins_.path(origin), type_name_of(values)));
-  return checked(call_python([&] { return PySequence_List(values); }));
+  return owned(call_python([&] { return PySequence_List(values); }));
 }
 
 void PythonInput::add_mappings(List& list, PyObject* items, Py_ssize_t begin, uint32_t origin) {
@@ -135,19 +123,13 @@ std::string_view PythonInput::utf8(PyObject* object, uint32_t origin, const char
   Py_ssize_t size;
   const char* const bytes = PyUnicode_AsUTF8AndSize(object, &size);
   if (bytes) return {bytes, static_cast<size_t>(size)};
-  if (!PyErr_ExceptionMatches(PyExc_UnicodeEncodeError)) throw PythonError{};
-  PyObject *type, *error, *trace;
-  PyErr_Fetch(&type, &error, &trace);
-  PyErr_NormalizeException(&type, &error, &trace);
-  Py_ssize_t start = 0;
-  PyUnicodeEncodeError_GetStart(error, &start);
-  Py_XDECREF(type);
-  Py_XDECREF(error);
-  Py_XDECREF(trace);
+  nb::python_error error;
+  if (!error.matches(PyExc_UnicodeEncodeError)) throw error;
+  const auto start = nb::cast<Py_ssize_t>(error.value().attr("start"));
   char name[8];
   std::snprintf(name, sizeof name, "U+%04X", static_cast<unsigned>(PyUnicode_ReadChar(object, start)));
   const std::string path = origin < Origins::kFirst ? "variables" : prefix_ + origins_.path(origin);
-  throw BadText(what + path + " has the lone surrogate " + name + " at character " + std::to_string(start));
+  throw BadText(joined(what, path, " has the lone surrogate ", name, " at character ", start));
 }
 
 Symbol* PythonInput::symbol(PyObject* key, uint32_t origin) {
@@ -155,7 +137,7 @@ Symbol* PythonInput::symbol(PyObject* key, uint32_t origin) {
   if (cached.object != key) {
     cached.symbol = workspace_.symbols.intern(utf8(key, origin, "a key of "));
     cached.object = key;
-    hold(key);  // else another key could come to lie there
+    held_.push_back(nb::borrow(key));  // else another key could come to lie there
   }
   return cached.symbol;
 }
@@ -193,7 +175,7 @@ Value PythonInput::text(PyObject* object, uint32_t origin) {
     copied->ascii = ascii;
     return Value::of_text(copied);
   }
-  hold(object);
+  held_.push_back(nb::borrow(object));
   return Value::of_text(workspace_.leaf(bytes, origin, 0, ascii));
 }
 
@@ -201,22 +183,21 @@ Value PythonInput::integer(PyObject* object, uint32_t origin) {
   int overflow;
   const long long number = PyLong_AsLongLongAndOverflow(object, &overflow);
   if (!overflow) {
-    if (number == -1 && PyErr_Occurred()) throw PythonError{};
+    if (number == -1 && PyErr_Occurred()) throw nb::python_error();
     return Value::of_int(number);
   }
-  PyObject* const digits = PyNumber_ToBase(object, 10);
-  if (!digits) {
+  const nb::object digits = nb::steal(PyNumber_ToBase(object, 10));
+  if (!digits.is_valid()) {
     PyErr_Clear();
     refuse(origin, " has more than " + std::to_string(kMostDigits) + " digits");
   }
-  const Reference owned(digits);
-  return integer_of(workspace_, utf8(digits, origin, ""));
+  return integer_of(workspace_, utf8(digits.ptr(), origin, ""));
 }
 
 void PythonInput::add_entry(Dict& dict, PyObject* key, PyObject* item, uint32_t origin) {
   if (!PyUnicode_Check(key)) {
-    const Reference shown(call_python([&] { return PyObject_Repr(key); }));
-    refuse(origin, " has the key " + std::string(utf8(shown.object, origin, "")) + ", which is not a string");
+    const nb::object shown = owned(call_python([&] { return PyObject_Repr(key); }));
+    refuse(origin, " has the key " + std::string(utf8(shown.ptr(), origin, "")) + ", which is not a string");
   }
   Symbol* const symbol = this->symbol(key, origin);
   const uint32_t key_origin = origins_.add(origin, Origin::Step::Key, symbol);
@@ -229,17 +210,18 @@ void PythonInput::add_entry(Dict& dict, PyObject* key, PyObject* item, uint32_t 
 // Objects are held while their items are read, for the code of a mapping or model may drop them.
 
 Value PythonInput::dict(PyObject* object, uint32_t origin) {
-  const Reference kept((Py_INCREF(object), object));
+  const nb::object kept = nb::borrow(object);
   enter(origin);
-  Dict* const dict = Dict::make(workspace_, static_cast<uint32_t>(PyDict_Size(object)));
-  PyObject *key, *item;
-  for (Py_ssize_t at = 0; PyDict_Next(object, &at, &key, &item);) add_entry(*dict, key, item, origin);
+  constexpr uint32_t kUsual = 8;  // entries of other mappings, which may tell their size by code
+  Dict* const dict =
+      Dict::make(workspace_, PyDict_CheckExact(object) ? static_cast<uint32_t>(PyDict_Size(object)) : kUsual);
+  each_item(object, [&](PyObject* key, PyObject* item) { add_entry(*dict, key, item, origin); });
   depth_--;
   return Value::of_dict(dict);
 }
 
 Value PythonInput::sequence(PyObject* object, uint32_t origin) {
-  const Reference kept((Py_INCREF(object), object));
+  const nb::object kept = nb::borrow(object);
   enter(origin);
   const bool is_list = PyList_Check(object);
   List* const list =
@@ -252,31 +234,18 @@ Value PythonInput::sequence(PyObject* object, uint32_t origin) {
   return is_list ? Value::of_list(list) : Value::of_tuple(list);
 }
 
-Value PythonInput::mapping_of_items(PyObject* object, uint32_t origin) {
-  enter(origin);
-  const Reference items(call_python([&] { return PyMapping_Items(object); }));
-  const Py_ssize_t size = PyList_Size(items.object);
-  Dict* const dict = Dict::make(workspace_, static_cast<uint32_t>(size));
-  for (Py_ssize_t i = 0; i < size; i++) {
-    PyObject* const pair = PyList_GetItem(items.object, i);
-    add_entry(*dict, PyTuple_GetItem(pair, 0), PyTuple_GetItem(pair, 1), origin);
-  }
-  depth_--;
-  return Value::of_dict(dict);
-}
-
 // Mappings, sequences and pydantic's models; anything else is refused.
 Value PythonInput::other(PyObject* object, uint32_t origin) {
-  const Reference kept((Py_INCREF(object), object));
+  const nb::object kept = nb::borrow(object);
   if (is_model(object)) {
     const Depth depth(workspace_);  // a model may give another one
-    const Reference dumped(call_python([&] { return PyObject_CallMethod(object, "model_dump", nullptr); }));
-    return value(dumped.object, origin);
+    const nb::object dumped = owned(call_python([&] { return PyObject_CallMethod(object, "model_dump", nullptr); }));
+    return value(dumped.ptr(), origin);
   }
-  if (is_instance_of(object, "Mapping")) return mapping_of_items(object, origin);
+  if (is_instance_of(object, "Mapping")) return dict(object, origin);
   if (!PyBytes_Check(object) && is_instance_of(object, "Sequence")) {
-    const Reference list(call_python([&] { return PySequence_List(object); }));
-    return sequence(list.object, origin);
+    const nb::object list = owned(call_python([&] { return PySequence_List(object); }));
+    return sequence(list.ptr(), origin);
   }
   refuse(origin, " of type " + type_name_of(object) + " cannot be given to templates");
 }
@@ -292,36 +261,26 @@ Value PythonInput::mapping(PyObject* object, uint32_t origin) {
   return made;
 }
 
-PyObject* to_python(const Value& value) {
+nb::object to_python(const Value& value) {
   switch (value.kind) {
-    case Kind::Bool: return PyBool_FromLong(static_cast<long>(value.integer));
-    case Kind::Int: return checked(PyLong_FromLongLong(value.integer));
-    case Kind::Float: return checked(PyFloat_FromDouble(value.number));
-    case Kind::BigInt: return checked(PyLong_FromString(digits_of(value).c_str(), nullptr, 10));
-    case Kind::Text:
-      return checked(PyUnicode_FromStringAndSize(value.text->bytes, static_cast<Py_ssize_t>(value.text->size)));
+    case Kind::Bool: return nb::bool_(value.integer != 0);
+    case Kind::Int: return nb::int_(value.integer);
+    case Kind::Float: return nb::float_(value.number);
+    case Kind::BigInt: return nb::int_(nb::str(digits_of(value).c_str()));
+    case Kind::Text: return nb::str(value.text->bytes, value.text->size);
     case Kind::List:
     case Kind::Tuple: {
-      const auto size = static_cast<Py_ssize_t>(value.list->size);
-      const bool is_list = value.kind == Kind::List;
-      const Reference made(is_list ? PyList_New(size) : PyTuple_New(size));
-      for (Py_ssize_t i = 0; i < size; i++) {
-        PyObject* const item = to_python(value.list->items[i]);  // the list takes the reference
-        if ((is_list ? PyList_SetItem(made.object, i, item) : PyTuple_SetItem(made.object, i, item)) < 0)
-          throw PythonError{};
-      }
-      return Py_NewRef(made.object);
+      nb::list list;
+      for (const Value& item : *value.list) list.append(to_python(item));
+      if (value.kind == Kind::Tuple) return nb::tuple(list);
+      return list;
     }
     case Kind::Dict: {
-      const Reference made(PyDict_New());
-      for (uint32_t i = 0; i < value.dict->size; i++) {
-        const Entry& entry = value.dict->entries[i];
-        const Reference key(to_python(entry.key)), item(to_python(entry.value));
-        if (PyDict_SetItem(made.object, key.object, item.object) < 0) throw PythonError{};
-      }
-      return Py_NewRef(made.object);
+      nb::dict dict;
+      for (const Entry& entry : *value.dict) dict[to_python(entry.key)] = to_python(entry.value);
+      return dict;
     }
-    default: return Py_NewRef(Py_None);
+    default: return nb::none();
   }
 }
 

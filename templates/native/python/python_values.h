@@ -1,7 +1,7 @@
 // Python objects to values.
 #pragma once
 
-#include <Python.h>
+#include <nanobind/nanobind.h>
 
 #include <set>
 #include <string>
@@ -12,11 +12,10 @@
 namespace tokenweir::templates {
 
 // Reads objects, with an origin for each value. Strings are used where they lie, so this holds them until it is destroyed,
-// which needs the GIL as reading does. All raise BadInput or BadText with the path, or PythonError.
+// which needs the GIL as reading does. All raise BadInput or BadText with the path, or python_error.
 class PythonInput {
  public:
   PythonInput(Workspace& workspace, Origins& origins) : workspace_(workspace), origins_(origins) { held_.reserve(16); }
-  ~PythonInput();
   PythonInput(const PythonInput&) = delete;
   PythonInput& operator=(const PythonInput&) = delete;
 
@@ -27,7 +26,7 @@ class PythonInput {
   // Mappings in a sequence: `messages`, `tools` or `documents`, whose origin this is.
   List* mappings(PyObject* values, uint32_t origin);
   // A new Python list of the sequence's items, for code of a mapping or model may change the sequence.
-  PyObject* items(PyObject* values, uint32_t origin) const;
+  nanobind::object items(PyObject* values, uint32_t origin) const;
   // Appends mappings of such a list, from `begin` on.
   void add_mappings(List& list, PyObject* items, Py_ssize_t begin, uint32_t origin);
 
@@ -46,27 +45,22 @@ class PythonInput {
   Value dict(PyObject* object, uint32_t origin);
   Value sequence(PyObject* object, uint32_t origin);
   Value mapping(PyObject* object, uint32_t origin);
-  Value mapping_of_items(PyObject* object, uint32_t origin);
   Value other(PyObject* object, uint32_t origin);
   void enter(uint32_t origin);
   void add_entry(Dict& dict, PyObject* key, PyObject* item, uint32_t origin);
   std::string_view utf8(PyObject* object, uint32_t origin, const char* what);
   Symbol* symbol(PyObject* key, uint32_t origin);
-  void hold(PyObject* object);
   [[noreturn]] void refuse(uint32_t origin, const std::string& what) const;
 
   Workspace& workspace_;
   Origins& origins_;
   const char* prefix_ = "";  // of paths in errors
   int depth_ = 0;            // of the value that is being read
-  std::vector<PyObject*> held_;
+  std::vector<nanobind::object> held_;
   Key keys_[kKeys];
 };
 
-// A Python exception is set.
-struct PythonError {};
-
-// The object of an input's value; a new reference, or PythonError.
-PyObject* to_python(const Value& value);
+// The object of an input's value.
+nanobind::object to_python(const Value& value);
 
 }  // namespace tokenweir::templates
