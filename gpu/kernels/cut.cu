@@ -116,19 +116,13 @@ __device__ inline bool find_unit(const CutText& text, const JoinTables& joins, u
   const uint32_t* const words = reinterpret_cast<const uint32_t*>(text.text + place);
   const uint32_t before = place > 0 ? words[-1] : 0, low = words[0], high = words[1], after = words[2];
   const uint64_t here = uint64_t{high} << 32 | low;
-  const uint32_t two_before = before & before << 1 & 0x80808080, three_before = two_before & before << 2,
-                 four_before = three_before & before << 3;  // first bytes of characters of that many bytes, or more
-  const uint64_t two = here & here << 1 & kHigh, three = two & here << 2, four = three & here << 3;
   const uint64_t inside = here & ~(here << 1) & kHigh;
-  const uint64_t expected =
-      two << 8 | three << 16 | four << 24 | two_before >> 24 | three_before >> 16 | four_before >> 8;
-  if (inside != expected) return false;
   unit = {(inside >> 2) - (inside >> 7), 0};  // kInside at those bytes
   int32_t k = -1;                             // where a character begins, from `place` on
   if ((before & 0xC0000000) == 0x80000000)
     k = (before & 0xC00000) == 0x800000 ? (before & 0xC000) == 0x8000 ? -4 : -3 : -2;
   uint32_t last = 0, entry = 0;
-  while (k < kUnit) {
+  while (k < kUnit) {  // where a byte is not as the character before it wants, `multibyte` finds that
     const uint32_t first = k < 0 ? before : k < 4 ? low : high, second = k < 0 ? low : k < 4 ? high : after;
     const uint32_t bytes = static_cast<uint32_t>((uint64_t{second} << 32 | first) >> 8 * (k & 3));
     uint32_t c = bytes & 0x7F, length = 1;
