@@ -74,6 +74,19 @@ async def test_the_synchronous_client():
         assert await asyncio.to_thread(ask, server.port) == ("Hello!", "Hello!", "Hello!")
 
 
+async def test_the_arguments_of_each_call_come_with_its_index():
+    begun, arguments = asyncio.Event(), ["", ""]
+    engine = Script(CALL, CALL.partition("Rome")[0], begun, 'Bern"}}</tool_call>', "<|im_end|>")
+    asked = {"model": "default", "messages": HI, "tools": [TOOL], "stream": True}
+    async with serving(engine, template=WITH_TOOLS) as server, client_of(server) as client:
+        async for chunk in await client.chat.completions.create(**asked):
+            for piece in chunk.choices[0].delta.tool_calls or ():
+                arguments[piece.index] += piece.function.arguments or ""
+            if arguments[1]:
+                begun.set()
+    assert [json.loads(each)["city"] for each in arguments] == ["Rome", "Bern"]
+
+
 async def test_tags_count_as_ids_if_the_server_says_so():
     spelled = ("<think>", "So ", "<", "/think>", " is text.", "</think>", "Hi <", "think>", "<|im_end|>")
     for markup, content in (("ids", "Hi <think>"), ("text", " is text.</think>Hi <think>")):
