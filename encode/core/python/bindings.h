@@ -1,30 +1,14 @@
-// The binding functions of the units in this folder. A class must be bound before its subclasses and its users.
+// The binding functions of the units in this folder.
 #pragma once
 
 #include <nanobind/nanobind.h>
 
 namespace tokenweir {
 
-void bind_pattern(nanobind::module_& m);
-void bind_normalizer(nanobind::module_& m);
-void bind_charsmap(nanobind::module_& m);
-void bind_pretokenizer(nanobind::module_& m);
-void bind_vocabulary(nanobind::module_& m);
-void bind_parts(nanobind::module_& m);
-void bind_detokenizing(nanobind::module_& m);
-void bind_wordpiece(nanobind::module_& m);
-void bind_unigram(nanobind::module_& m);
-void bind_bpe(nanobind::module_& m);
-void bind_decoding(nanobind::module_& m);
-void bind_decode_batch(nanobind::module_& m);
-void bind_encoder(nanobind::module_& m);
-void bind_tape(nanobind::module_& m);
-void bind_fast_calls(nanobind::module_& m);
-void bind_device(nanobind::module_& m);
-void bind_gguf(nanobind::module_& m);
-void bind_pack(nanobind::module_& m);
-void bind_device_strings(nanobind::module_& m);
-void bind_tables(nanobind::module_& m);
-void bind_ragged(nanobind::module_& m);
+using Bind = void(nanobind::module_&);
+
+Bind bind_pattern, bind_normalizer, bind_charsmap, bind_pretokenizer, bind_vocabulary, bind_parts, bind_detokenizing,
+    bind_wordpiece, bind_unigram, bind_bpe, bind_decoding, bind_decode_batch, bind_encoder, bind_tape, bind_fast_calls,
+    bind_device, bind_gguf, bind_pack, bind_device_strings, bind_tables, bind_ragged;
 
 }  // namespace tokenweir

@@ -157,12 +157,10 @@ void bind_fast_calls(nb::module_& m) {
   encoder_type = reinterpret_cast<PyTypeObject*>(nb::type<PyEncoder>().ptr());
   names = {PyUnicode_InternFromString("_encoder"), PyUnicode_InternFromString("parse_special"),
            PyUnicode_InternFromString("add_special_tokens")};
-  const nb::object type = nb::steal(PyType_FromSpec(&spec));
-  if (!type.is_valid()) throw nb::python_error();
+  const nb::object type = owned(PyType_FromSpec(&spec));
   const auto around = [type](vectorcallfunc call) {
     return [type, call](nb::object function) {
-      nb::object made = nb::steal(PyType_GenericAlloc(reinterpret_cast<PyTypeObject*>(type.ptr()), 0));
-      if (!made.is_valid()) throw nb::python_error();
+      const nb::object made = owned(PyType_GenericAlloc(reinterpret_cast<PyTypeObject*>(type.ptr()), 0));
       auto* call_object = reinterpret_cast<FastCall*>(made.ptr());
       call_object->function = nb::object(function).release().ptr();
       call_object->call = call;

@@ -39,6 +39,12 @@ inline nb::object error_class(const char* name) { return nb::module_::import_("t
   throw nb::python_error();
 }
 
+// Takes over a new reference; throws the error that is set if there is none.
+inline nb::object owned(PyObject* object) {
+  if (!object) throw nb::python_error();
+  return nb::steal(object);
+}
+
 // Returns the UTF-8 form of a str, which owns it. `where` names the text in errors.
 inline std::string_view utf8(nb::handle text, const std::string& where = "text") {
   if (!PyUnicode_Check(text.ptr()))
@@ -55,9 +61,7 @@ inline std::string_view utf8(nb::handle text, const std::string& where = "text")
 }
 
 inline nb::object text_object(std::string_view text) {
-  PyObject* object = PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "strict");
-  if (!object) throw nb::python_error();
-  return nb::steal(object);
+  return owned(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "strict"));
 }
 
 // Converts ascending character offsets to byte offsets.
@@ -184,10 +188,8 @@ inline int64_t token_id(nb::handle value) {
 class Ids {
  public:
   explicit Ids(nb::handle ids)
-      : ids_(PySequence_Check(ids.ptr()) ? nb::borrow(ids) : nb::steal(PySequence_List(ids.ptr()))) {
-    if (!ids_.is_valid()) throw nb::python_error();
-    list_ = PyList_Check(ids_.ptr());
-  }
+      : ids_(PySequence_Check(ids.ptr()) ? nb::borrow(ids) : owned(PySequence_List(ids.ptr()))),
+        list_(PyList_Check(ids_.ptr())) {}
 
   size_t size() const { return static_cast<size_t>(PySequence_Size(ids_.ptr())); }
 
@@ -198,9 +200,7 @@ class Ids {
       if (!item) throw nb::python_error();
       return token_id(item);
     }
-    const nb::object item = nb::steal(PySequence_GetItem(ids_.ptr(), at));
-    if (!item.is_valid()) throw nb::python_error();
-    return token_id(item);
+    return token_id(owned(PySequence_GetItem(ids_.ptr(), at)));
   }
 
  private:

@@ -26,25 +26,11 @@ NB_MODULE(_core, m) {
   });
 
   load_numpy();
-  bind_pattern(m);
-  bind_normalizer(m);
-  bind_charsmap(m);
-  bind_pretokenizer(m);
-  bind_vocabulary(m);
-  bind_parts(m);
-  bind_detokenizing(m);
-  bind_wordpiece(m);
-  bind_unigram(m);
-  bind_bpe(m);
-  bind_decoding(m);
-  bind_decode_batch(m);
-  bind_encoder(m);
-  bind_tape(m);
-  bind_fast_calls(m);
-  bind_device(m);
-  bind_gguf(m);
-  bind_pack(m);
-  bind_device_strings(m);
-  bind_tables(m);
-  bind_ragged(m);
+  // A class must be bound before its subclasses and its users.
+  for (const auto bind :
+       {bind_pattern,        bind_normalizer, bind_charsmap,   bind_pretokenizer, bind_vocabulary, bind_parts,
+        bind_detokenizing,   bind_wordpiece,  bind_unigram,    bind_bpe,          bind_decoding,   bind_decode_batch,
+        bind_encoder,        bind_tape,       bind_fast_calls, bind_device,       bind_gguf,       bind_pack,
+        bind_device_strings, bind_tables,     bind_ragged})
+    bind(m);
 }

@@ -1,6 +1,7 @@
 // Bindings of a tokenizer's tables as a block for a file (memory/table_file.h).
 
 #include <optional>
+#include <variant>
 #include "python/bindings.h"
 
 #include "memory/table_file.h"
@@ -33,9 +34,9 @@ class KeptTables {
     reader_(kind_, ids_, lists_merges_, merges_);
     if (kind_ > static_cast<uint8_t>(Kind::kCharacters)) throw FileError("tables of an unknown kind");
     if (static_cast<Kind>(kind_) == Kind::kCharacters)
-      characters_ = std::make_shared<CharacterBpe>(reader_);
+      model_ = std::make_shared<CharacterBpe>(reader_);
     else
-      bpe_ = std::make_shared<Bpe>(reader_);
+      model_ = std::make_shared<Bpe>(reader_);
   }
 
   nb::object ids() const {
@@ -47,20 +48,19 @@ class KeptTables {
     if (static_cast<Kind>(kind_) == Kind::kRanks) return {};
     if (lists_merges_) return merges_;
     const auto later = [this](const auto& model) {
-      return Merges::lazy([pairs = model.pairs(), omitted = model.omitted(), names = ids_.names()] {
+      return Merges::lazy([pairs = model->pairs(), omitted = model->omitted(), names = ids_.names()] {
         return listed_merges(pairs, omitted, names);
       });
     };
-    return bpe_ ? later(*bpe_) : later(*characters_);
+    return std::visit(later, model_);
   }
 
   std::shared_ptr<Model> model(const std::vector<uint32_t>& control) {
-    if (bpe_) {
-      bpe_->set_control(control);
-      return bpe_;
-    }
-    characters_->set_control(control);
-    return characters_;
+    const auto controlled = [&](const auto& model) -> std::shared_ptr<Model> {
+      model->set_control(control);
+      return model;
+    };
+    return std::visit(controlled, model_);
   }
 
   std::shared_ptr<PyTokenBytes> token_bytes(Decoding decoding) {
@@ -77,8 +77,7 @@ class KeptTables {
   TokenIds ids_;
   bool lists_merges_ = false;  // the block has the merge list, because the pair table has not all merges
   Merges merges_;
-  std::shared_ptr<Bpe> bpe_;  // either this or `characters_`
-  std::shared_ptr<CharacterBpe> characters_;
+  std::variant<std::shared_ptr<Bpe>, std::shared_ptr<CharacterBpe>> model_;
 };
 
 }  // namespace

@@ -44,9 +44,8 @@ nb::object id_array(IdBuffer& ids) {
     return nb::cast(nb::ndarray<nb::numpy, int32_t>(owner->data(), {n}, capsule));
   }
   const Py_ssize_t shape = static_cast<Py_ssize_t>(n);
-  const nb::object array = nb::steal(reinterpret_cast<New>(table[kNew])(
-      static_cast<PyTypeObject*>(table[kArrayType]), 1, &shape, kInt32, nullptr, nullptr, 0, 0, nullptr));
-  if (!array.is_valid()) throw nb::python_error();
+  const nb::object array = owned(reinterpret_cast<New>(table[kNew])(static_cast<PyTypeObject*>(table[kArrayType]), 1,
+                                                                    &shape, kInt32, nullptr, nullptr, 0, 0, nullptr));
   if (n > 0) std::memcpy(reinterpret_cast<ArrayHead*>(array.ptr())->data, ids.data(), n * sizeof(int32_t));
   return array;
 }

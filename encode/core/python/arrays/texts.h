@@ -28,8 +28,7 @@ struct Texts {
             arrays.push_back(std::move(array));
           });
     } else {
-      objects = nb::steal(PySequence_Tuple(texts.ptr()));
-      if (!objects.is_valid()) throw nb::python_error();
+      objects = owned(PySequence_Tuple(texts.ptr()));
       views.resize(static_cast<size_t>(PyTuple_Size(objects.ptr())));
       for (size_t i = 0; i < views.size(); i++) views[i] = object_view(i);
     }

@@ -25,8 +25,7 @@ class PyDecodeBatch {
   // Validates all slots and ids before it takes any, so that an error changes no sequence.
   nb::list step(nb::handle slots, nb::handle ids) {
     const Ids slot_of(slots);
-    const nb::object rows = nb::steal(PySequence_Fast(ids.ptr(), "ids must be a sequence"));
-    if (!rows.is_valid()) throw nb::python_error();
+    const nb::object rows = owned(PySequence_Fast(ids.ptr(), "ids must be a sequence"));
     const auto n_rows = static_cast<size_t>(PySequence_Size(rows.ptr()));
     if (n_rows != slot_of.size())
       throw nb::value_error(("there are " + std::to_string(slot_of.size()) + " slots and " + std::to_string(n_rows) +
@@ -52,8 +51,7 @@ class PyDecodeBatch {
       }
       steps.push_back({static_cast<size_t>(slot), taken.size()});
     }
-    nb::object texts = nb::steal(PyList_New(static_cast<Py_ssize_t>(n_rows)));
-    if (!texts.is_valid()) throw nb::python_error();
+    const nb::object texts = owned(PyList_New(static_cast<Py_ssize_t>(n_rows)));
     size_t from = 0;
     for (size_t i = 0; i < n_rows; i++) {
       nb::object text = take(core_[steps[i].slot], taken.data() + from, steps[i].end - from);

@@ -172,10 +172,8 @@ void bind_decoding(nb::module_& m) {
             if (self.table.joins()) {
               KeptBuffer kept;
               self.join(ids, skip_special, kept.bytes);
-              PyObject* text =
-                  PyUnicode_DecodeUTF8(kept.bytes.data(), static_cast<Py_ssize_t>(kept.bytes.size()), "replace");
-              if (!text) throw nb::python_error();
-              return nb::steal<nb::object>(text);
+              return owned(
+                  PyUnicode_DecodeUTF8(kept.bytes.data(), static_cast<Py_ssize_t>(kept.bytes.size()), "replace"));
             }
             DecodeState state(self.table, skip_special, whole_runs);
             std::string text;

@@ -49,8 +49,7 @@ using Text = AnswerText<nb::object>;
 // The ids that have become ready.
 nb::list taken(Text& answer) {
   const size_t n = answer.ready();
-  nb::object ids = nb::steal(PyList_New(static_cast<Py_ssize_t>(n)));
-  if (!ids.is_valid()) throw nb::python_error();
+  const nb::object ids = owned(PyList_New(static_cast<Py_ssize_t>(n)));
   for (size_t i = 0; i < n; i++)
     PyList_SetItem(ids.ptr(), static_cast<Py_ssize_t>(i), answer.take_id().release().ptr());
   return nb::borrow<nb::list>(ids);
