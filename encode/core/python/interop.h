@@ -39,7 +39,7 @@ inline nb::object error_class(const char* name) { return nb::module_::import_("t
   throw nb::python_error();
 }
 
-// Takes over a new reference; throws the error that is set if there is none.
+// Takes over a new reference; throws the error that is set if it is null.
 inline nb::object owned(PyObject* object) {
   if (!object) throw nb::python_error();
   return nb::steal(object);
