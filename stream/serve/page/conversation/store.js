@@ -116,6 +116,7 @@ function result(request) {
 }
 
 function done(transaction) {
+  transaction.commit(); // at once: a page that is left takes what it has not committed along
   return new Promise((resolve, reject) => {
     transaction.oncomplete = resolve;
     transaction.onerror = transaction.onabort = () => reject(transaction.error);
