@@ -92,6 +92,8 @@ OWN = {
     "encode.formats.gguf.word_piece._CAPITAL",
     "encode.formats.hub._NAME",
     "encode.formats.hub._REVISION",
+    "encode.formats.known_rank_files._NUMBERS",
+    "encode.formats.known_rank_files._name",
     "encode.formats.tekken._special_tokens",
     "encode.pattern.parser._group",
     "encode.pattern.parser._quantifier",
