@@ -60,8 +60,8 @@ extern "C" __global__ void __launch_bounds__(256)
   if (add_up_tiles(place.total, tiles, &counters[kBlocksDone], words, sum) && threadIdx.x == 0) counters[kIds] = sum;
 }
 
-// share: the blocks of each tile, more in a small batch. out[i]: the ids in order. out_offsets[n_documents + 1]: the place in `out` where each document begins. The blocks
-// after those of the tiles have one thread per document.
+// share: the blocks of each tile, more in a small batch. out[i]: the ids in order. out_offsets[n_documents + 1]: the
+// place in `out` where each document begins. The blocks after those of the tiles have one thread per document.
 //
 // A block lists the places of its tile's tokens in shared memory; then each thread copies every 256th id. So reads do not
 // wait for one another, and neighbouring threads write neighbouring ids.

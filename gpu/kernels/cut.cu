@@ -2,8 +2,8 @@
 // span.
 //
 // A boundary is sure if the classes of the two characters end any walk there, whatever came before. A thread owns a span
-// of bytes, fewer in a small batch, and all matches from the first sure boundary or section start in them up to the first one after them, where
-// another thread has started. So each match is found by one thread, which reaches it as a sequential walk would.
+// of bytes, fewer in a small batch, and all matches from the first sure boundary or section start in them up to the
+// first one after them, where another thread has started. So each match is found by one thread, which reaches it as a sequential walk would.
 // Adjacent characters that the pattern does not match, gaps, form one piece. At the boundary where a thread meets the
 // next one, each of them sets the bit if its own match there is no gap.
 //
@@ -11,7 +11,7 @@
 // Each turn of a walk's loop takes one character, whether or not a match ends there: with a loop for each match, the
 // threads of a warp would wait for the longest of their matches.
 //
-// The last stage of byte-level BPE also finds the cuts: places inside pieces that no merge crosses (byte_cut_table.h).
+// The last stage of byte-level BPE also finds the cuts: places inside pieces that no merge crosses (common/joins.cuh).
 #include "common/classes.cuh"
 #include "common/joins.cuh"
 #include "pattern/automaton.h"
@@ -145,8 +145,8 @@ __device__ inline bool find_unit(const CutText& text, const JoinTables& joins, u
 // Sets a bit in `pieces` where a piece begins, and where an added token begins after text.
 //
 // begins: bit map of the beginnings of documents, or of the previous stage's pieces. taken: bit map of the bytes of
-// added tokens. of_tile: the bytes of a block, 8 to kSpan for each thread. max_bytes: the most bytes of a match, or of text without a sure
-// boundary; documents with more are refused. joins: the table for cuts, whose bit map is `cuts`; or null.
+// added tokens. of_tile: the bytes of a block, 8 to kSpan for each thread. max_bytes: the most bytes of a match, or of
+// text without a sure boundary; documents with more are refused. joins: the table for cuts, whose bit map is `cuts`; or null.
 extern "C" __global__ void __launch_bounds__(256, 5)
     cut_pieces(const tokenweir::CutTables* stage, const uint8_t* text, uint32_t n, const int64_t* offsets,
                uint32_t n_documents, const uint32_t* begins, const uint32_t* taken, uint32_t of_tile,

@@ -19,7 +19,7 @@ THREADS = constants("encode.cu")["kThreads"]
 """The number of threads in a block, unless a mode says otherwise."""
 
 TILE = constants("encode.cu")["kTile"]
-"""The bytes of text that a block handles: 32 for each of its threads, which are a word of a bit map."""
+"""The bytes of text that a block handles in all but small batches: 32 for each thread, which are a word of a bit map."""
 
 SMALL_BYTES = 1 << 20
 """The most bytes of a small batch. It takes as long as its longest thread, so more blocks and warps share its work."""

@@ -169,12 +169,10 @@ class ExactTables(ModelTables):
         self._nfc_pairs = _core.nfc_pairs()
         ranks = _core.nfc_ranks() if nfc else np.zeros(_CHARACTERS, np.uint8)
         is_inert = (ranks == 0) | (ranks == _CUT["kComposed"])
-        not_inert = np.where(is_inert, 0, _CUT["kNotInert"]).astype(np.uint32)
-        marked = [not_inert] + [np.uint32(0)] * (
-            len(stages.automata) - 1
-        )  # the first checks whether NFC changes the text
-        marked[-1] = marked[-1] | sides
-        self.cuts = [self._cut(*stage, ranks) for stage in zip(stages.automata, marked, strict=True)]
+        marks = np.zeros((len(stages.automata), _CHARACTERS), np.uint32)
+        marks[0] = np.where(is_inert, 0, _CUT["kNotInert"])  # the first stage checks whether NFC changes the text
+        marks[-1] |= sides
+        self.cuts = [self._cut(*stage, ranks) for stage in zip(stages.automata, marks, strict=True)]
 
     def encode_part(self, part: str) -> NDArray[np.uint32]:
         """Encode a part by the CPU; return its ids, and the byte at which each of their tokens begins; shape (2, n)."""
@@ -211,7 +209,7 @@ class ExactTables(ModelTables):
         }
         return self._struct(fields("cut.cu", "JoinTables"), values), sides
 
-    def _cut(self, automaton: Automaton, marks: NDArray[np.uint32] | np.uint32, ranks: NDArray[np.uint8]) -> Any:
+    def _cut(self, automaton: Automaton, marks: NDArray[np.uint32], ranks: NDArray[np.uint8]) -> Any:
         """Build the struct `CutTables` of a stage; `marks` are bits of the characters' entries besides their classes."""
         _check(automaton)
         classes = automaton.class_pages[automaton.class_index].ravel()

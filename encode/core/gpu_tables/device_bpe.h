@@ -58,7 +58,7 @@ struct alignas(16) PairBucket {
 };
 
 // The ids of a character whose bytes are merged alone, in one word: 1 to 3 ids of 20 bits from the lowest on, and their
-// number. Two ids leave room for the length of the first one's token.
+// number. Two ids leave room for the length of the first one's token, from which the host makes `lone_begins`.
 struct LoneIds {
   static constexpr int kIdBits = 20;
   static constexpr int kOtherWholeBit = 62;  // set if a piece of this character has another id
@@ -67,8 +67,6 @@ struct LoneIds {
 
   TW_FN uint32_t count() const { return static_cast<uint32_t>(word >> 3 * kIdBits & 3); }
   TW_FN uint32_t id(uint32_t i) const { return static_cast<uint32_t>(word >> kIdBits * i & ((1u << kIdBits) - 1)); }
-  // The byte at which token i begins.
-  TW_FN uint32_t begin(uint32_t i) const { return i == 1 && count() == 2 ? id(2) : i; }
 };
 
 struct DeviceBpe {

@@ -1,4 +1,5 @@
-// The queues of pieces to be merged: a thread merges up to kShortBytes, a warp up to kMediumBytes, a block longer ones.
+// The queues of pieces to be merged: a thread merges up to kShortBytes, or none in a small batch, a warp up to
+// kMediumBytes, a block longer ones.
 #pragma once
 
 #include "gpu_tables/device_bpe.h"
