@@ -44,6 +44,8 @@ HARMLESS = "xqzx"
 OWN = re.compile(
     r"</?s>|<bos>|<eos>|<pad>|<unk>|<(start|end)_of_turn>|<\|(endoftext|im_start|im_end)\|>|\[/?(INST|AVAILABLE_TOOLS)\]"
 )
+SWITCHES = ("/no_think", "/think")
+"""Words for which a template itself writes other control tokens, and which harmless text has where the attack has them."""
 FULL_WIDTH = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}
 GIVEN = {"messages", "tools", "documents", "add_generation_prompt", "continue_final_message", "strftime_now"}
 """The variables that a conversation sets itself, or that callers cannot set."""
@@ -149,7 +151,7 @@ def attack(source: str, name: str, roles: tuple[str, ...], every: int, seed: int
     number = seed
     for place in (*PLACES, *MORE_PLACES):
         try:
-            base = count(ways["unguarded"], place, HARMLESS)
+            bases = {switch: count(ways["unguarded"], place, HARMLESS + switch) for switch in ("", *SWITCHES)}
             harmless = conversation(place, HARMLESS, ways["unguarded"].variables)
             if HARMLESS not in ways["unguarded"].render(**harmless).text and place != "parts":
                 continue
@@ -161,6 +163,7 @@ def attack(source: str, name: str, roles: tuple[str, ...], every: int, seed: int
                 if number % every:
                     continue
                 counts["tried"] += 1
+                base = bases[next((switch for switch in SWITCHES if switch in payload), "")]
                 try:
                     counts["unguarded"] += count(ways["unguarded"], place, payload) > base
                 except TemplateError:
