@@ -122,17 +122,10 @@ class Bpe : public Model {
   }
 
   void encode_words(const Word* parts, size_t n, MergedWord* out) const override {
-    MergingWord words[kWordsAtOnce];
-    uint32_t symbols[kWordsAtOnce];
-    PairSearches searches;
-    for (size_t i = 0; i < n; i++) symbols[i] = begin_word(parts[i], words[i], searches);
-    searches.finish(pairs_);
-    for (size_t i = 0; i < n; i++) words[i].begin(std::max(symbols[i], 1u));
-    merge_words(pairs_, merged_.data(), words, n);
-    for (size_t i = 0; i < n; i++) {
-      words[i].finish(out[i]);
-      if (symbols[i] == 0) out[i].count = 0;
-    }
+    tokenweir::encode_words(pairs_, merged_.data(), parts, n, out,
+                            [this](const Word& part, MergingWord& word, PairSearches& searches) {
+                              return begin_word(part, word, searches);
+                            });
   }
 
   // Tables that kernels use too.
@@ -249,30 +242,14 @@ class Bpe : public Model {
     }
   };
 
-  // The pairs of the first symbols of words, whose look-ups overlap.
-  struct PairSearches {
-    PairTable::Search searches[kWordsAtOnce * MergingWord::kSymbols];
-    uint32_t* priorities[kWordsAtOnce * MergingWord::kSymbols];
-    size_t n = 0;
-
-    void finish(const PairTable& pairs) {
-      for (size_t i = 0; i < n; i++) pairs.prefetch_slot(searches[i]);
-      for (size_t i = 0; i < n; i++) *priorities[i] = pairs.finish(searches[i]);
-    }
-  };
-
   // Writes the first symbols of a word, and the priorities of their pairs, or their `searches`. Returns the number of
   // symbols; 0 if they are too many.
   uint32_t begin_word(const Word& part, MergingWord& word, PairSearches& searches) const {
-    uint32_t *const ids = word.symbols(), *const priorities = word.priorities();
-    if (begin_ascii(part, ids, priorities)) return part.n;
+    if (begin_ascii(part, word.symbols(), word.priorities())) return part.n;
     const Rules rules{*this, false};
-    const uint32_t count = begin_symbols(rules, part.p, part.n, MergingWord::kSymbols, ids);
+    const uint32_t count = begin_symbols(rules, part.p, part.n, MergingWord::kSymbols, word.symbols());
     if (count > MergingWord::kSymbols) return 0;
-    for (uint32_t i = 0; i + 1 < count; i++) {
-      searches.priorities[searches.n] = &priorities[i];
-      searches.searches[searches.n++] = pairs_.search(ids[i], ids[i + 1]);
-    }
+    searches.add(word, count);
     return count;
   }
 

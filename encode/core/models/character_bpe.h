@@ -95,25 +95,12 @@ class CharacterBpe : public Model {
   bool encodes_words() const override { return split_points_ != nullptr; }
 
   void encode_words(const Word* parts, size_t n, MergedWord* out) const override {
-    MergingWord words[kWordsAtOnce];
-    PairTable::Search searches[kWordsAtOnce][MergingWord::kSymbols];
-    uint32_t sizes[kWordsAtOnce];
-    for (size_t i = 0; i < n; i++) {
-      const uint32_t* const symbols = words[i].symbols();
-      sizes[i] = begin_word(parts[i], words[i].symbols());
-      for (uint32_t k = 0; k + 1 < sizes[i]; k++) searches[i][k] = pairs_.search(symbols[k], symbols[k + 1]);
-    }
-    for (size_t i = 0; i < n; i++)
-      for (uint32_t k = 0; k + 1 < sizes[i]; k++) pairs_.prefetch_slot_unfiltered(searches[i][k]);
-    for (size_t i = 0; i < n; i++) {
-      for (uint32_t k = 0; k + 1 < sizes[i]; k++) words[i].priorities()[k] = pairs_.finish(searches[i][k]);
-      words[i].begin(std::max(sizes[i], 1u));
-    }
-    merge_words(pairs_, merged_.data(), words, n);
-    for (size_t i = 0; i < n; i++) {
-      words[i].finish(out[i]);
-      if (sizes[i] == 0) out[i].count = 0;
-    }
+    tokenweir::encode_words(pairs_, merged_.data(), parts, n, out,
+                            [this](const Word& part, MergingWord& word, PairSearches& searches) {
+                              const uint32_t count = begin_word(part, word.symbols());
+                              searches.add(word, count);
+                              return count;
+                            });
   }
 
   // Tables that kernels use too.

@@ -58,6 +58,34 @@ struct MergingWord {
   static bool is_there(uint32_t pair) { return pair < kNone << 4; }
 };
 
+// The pairs of the first symbols of words, whose look-ups overlap.
+class PairSearches {
+ public:
+  explicit PairSearches(const PairTable& pairs) : pairs_(pairs) {}
+
+  // Begins the look-ups of the pairs of a word's first `n` symbols.
+  void add(MergingWord& word, uint32_t n) {
+    for (uint32_t i = 0; i + 1 < n; i++) {
+      priorities_[n_] = &word.priorities()[i];
+      searches_[n_++] = pairs_.search(word.symbols()[i], word.symbols()[i + 1]);
+    }
+  }
+
+  // Writes the priorities of all pairs.
+  void finish() {
+    for (size_t i = 0; i < n_; i++) pairs_.prefetch_slot(searches_[i]);
+    for (size_t i = 0; i < n_; i++) *priorities_[i] = pairs_.finish(searches_[i]);
+  }
+
+ private:
+  static constexpr size_t kPairs = kWordsAtOnce * MergingWord::kSymbols;
+
+  const PairTable& pairs_;
+  PairTable::Search searches_[kPairs];
+  uint32_t* priorities_[kPairs];
+  size_t n_ = 0;
+};
+
 // Merges the first `n` words, at most kWordsAtOnce. A pair of `priority` becomes the symbol merged[priority].
 inline void merge_words(const PairTable& pairs, const uint32_t* merged, MergingWord* words, size_t n) {
   struct Step {
@@ -105,6 +133,24 @@ inline void merge_words(const PairTable& pairs, const uint32_t* merged, MergingW
       for (int k = 0; k < 2; k++) find(steps[i], k);
     active = 0;  // in a loop of its own, since a vector load right after the stores of `find` would stall
     for (size_t i = 0; i < merging; i++) advance(steps[i].word);
+  }
+}
+
+// Encodes `n` words, at most kWordsAtOnce. `begin(part, word, searches)` writes the first symbols of a word, with the
+// priorities of their pairs or their searches; it returns the number of symbols, or 0 if the word gets no ids.
+template <class Begin>
+void encode_words(const PairTable& pairs, const uint32_t* merged, const Word* parts, size_t n, MergedWord* out,
+                  Begin&& begin) {
+  MergingWord words[kWordsAtOnce];
+  uint32_t symbols[kWordsAtOnce];
+  PairSearches searches(pairs);
+  for (size_t i = 0; i < n; i++) symbols[i] = begin(parts[i], words[i], searches);
+  searches.finish();
+  for (size_t i = 0; i < n; i++) words[i].begin(symbols[i] > 0 ? symbols[i] : 1);
+  merge_words(pairs, merged, words, n);
+  for (size_t i = 0; i < n; i++) {
+    words[i].finish(out[i]);
+    if (symbols[i] == 0) out[i].count = 0;
   }
 }
 
