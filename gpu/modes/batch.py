@@ -47,6 +47,8 @@ class Batch:
         tokens: A bit map of the bytes of text at which a token begins.
         ids: For each byte of text a word; the id of a token is in the word of its first byte.
         scratch: Arrays of 32-bit words for a mode's own kernels.
+        source: The arguments by which kernels read the documents: `text`, `n`, `offsets`, `n_documents`.
+        refusing: Those by which they refuse some of them: `refusals`, `counters`.
         lones: A struct `DeviceBpe` and a bit map of the tokens whose ids are its ids of characters, which `ids` lacks; or
             two null pointers.
         refusals: For each document the reasons why it is refused, as bits of `Refusal` in
@@ -78,10 +80,11 @@ class Batch:
         self.n_words, self.n_tiles = -(-n // 32), -(-n // TILE)
         self.text, self.n, self.max_bytes = text, np.uint32(n), np.uint32(max_bytes)
         self.offsets, self.n_documents = offsets, np.uint32(n_documents)
+        self.source = self.text, self.n, self.offsets, self.n_documents
         zeros = device.words([_N_COUNTERS + n_documents, *[self.n_words] * bit_maps], zero=True)
         self._report, self.taken, self.tokens, *self._bit_maps = zeros
         self._coming: Callable[[], NDArray[Any]] | None = None
-        self.counters, self.refusals = self._report[:_N_COUNTERS], self._report[_N_COUNTERS:]
+        self.refusing = self.refusals, self.counters = self._report[_N_COUNTERS:], self._report[:_N_COUNTERS]
         some = device.words([n, self.n_words, self.n_tiles, *scratch])
         self.ids, self._before, self._tiles, *self.scratch = some
         self.lones: tuple[Any, Any] = (NULL, NULL)
@@ -89,8 +92,8 @@ class Batch:
     def mark(self) -> Any:
         """Return a bit map of the bytes at which documents begin."""
         begins = self.bit_map()
-        arguments = self.text, self.offsets, self.n_documents, begins, self.refusals, self.counters
-        self.launch("mark_documents", -(-int(self.n_documents) // THREADS), *arguments)
+        blocks = -(-int(self.n_documents) // THREADS)
+        self.launch("mark_documents", blocks, self.text, self.offsets, self.n_documents, begins, *self.refusing)
         return begins
 
     def find_added(self, searches: Sequence[Any], guards: NDArray[np.int64] | None, *, earlier: Any = NULL) -> None:
@@ -105,28 +108,14 @@ class Batch:
 
         """
         places, n_guards = (NULL, 0) if guards is None else (self.device.to_device(guards), guards.size)
+        blocks = -(-int(self.n) // (constants("added_tokens.cu")["kBytes"] * THREADS))
         for search in searches:
             if earlier is not NULL:
                 self.taken = self.bit_map()
                 self.taken[:] = earlier
-            self.launch(
-                "find_added_tokens",
-                -(-int(self.n) // (constants("added_tokens.cu")["kBytes"] * THREADS)),
-                search,
-                self.text,
-                self.n,
-                self.offsets,
-                self.n_documents,
-                places,
-                np.uint32(n_guards),
-                earlier,
-                self.max_bytes,
-                self.taken,
-                self.ids,
-                self.tokens,
-                self.refusals,
-                self.counters,
-            )
+            skipped = places, np.uint32(n_guards), earlier
+            found = self.taken, self.ids, self.tokens, *self.refusing
+            self.launch("find_added_tokens", blocks, search, *self.source, *skipped, self.max_bytes, *found)
             earlier = self.taken
 
     def refuse_guarded(self, guards: NDArray[np.int64]) -> None:
@@ -140,18 +129,8 @@ class Batch:
 
     def count(self) -> Self:
         """Count the ids of all documents on the device, and return this object. Nothing is copied to the host."""
-        self.launch(
-            "count_ids",
-            self.n_tiles,
-            np.uint32(self.n_words),
-            self.offsets,
-            self.n_documents,
-            self.tokens,
-            self._before,
-            self._tiles,
-            self.refusals,
-            self.counters,
-        )
+        given = np.uint32(self.n_words), self.offsets, self.n_documents, self.tokens
+        self.launch("count_ids", self.n_tiles, *given, self._before, self._tiles, *self.refusing)
         return self
 
     def send_report(self) -> None:
@@ -171,25 +150,11 @@ class Batch:
 
         """
         share = COLLECTING_BLOCKS if is_small(int(self.n)) else 1
-        self.launch(
-            "collect_ids",
-            self.n_tiles * share + n_documents // THREADS + 1,
-            self.n,
-            np.uint32(self.n_tiles),
-            np.uint32(share),
-            self.offsets,
-            np.uint32(n_documents),
-            self.tokens,
-            self._before,
-            self._tiles,
-            self.ids,
-            self.text,
-            *self.lones,
-            self.counters,
-            ids,
-            offsets,
-            given,
-        )
+        blocks = self.n_tiles * share + n_documents // THREADS + 1
+        sizes = self.n, np.uint32(self.n_tiles), np.uint32(share)
+        counted = self.offsets, np.uint32(n_documents), self.tokens, self._before, self._tiles
+        found = self.ids, self.text, *self.lones, self.counters
+        self.launch("collect_ids", blocks, *sizes, *counted, *found, ids, offsets, given)
 
     def collect(
         self, reasons: Mapping[int, str], n_documents: int | None = None, compacted: tuple[Any, Any] | None = None

@@ -139,21 +139,8 @@ class BlockBpeMode:
         batch = Batch(self._device, text, offsets, self.max_bytes, bit_maps=3 + len(searches[1:]), scratch=[n] * 4)
         batch.find_added(searches, guards)
         added, batch.tokens = batch.tokens, batch.bit_map()
-        self._device.launch(
-            "algorithm1" if self.literal else "blockbpe",
-            int(batch.n_documents),
-            self.block,
-            self._tables.bpe,
-            text,
-            offsets,
-            batch.n_documents,
-            batch.max_bytes,
-            batch.taken,
-            added,
-            *batch.scratch,
-            batch.ids,
-            batch.tokens,
-            batch.refusals,
-            batch.counters,
-        )
+        kernel = "algorithm1" if self.literal else "blockbpe"
+        given = self._tables.bpe, text, offsets, batch.n_documents, batch.max_bytes, batch.taken, added
+        results = *batch.scratch, batch.ids, batch.tokens, *batch.refusing
+        self._device.launch(kernel, int(batch.n_documents), self.block, *given, *results)
         return batch.count()

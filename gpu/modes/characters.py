@@ -56,20 +56,8 @@ class CharacterMode(MergingMode):
         begin_texts(batch, tables.prefix, batch.begins)
         batch.find_added(tables.user_defined, None, earlier=batch.taken)
         begins, batch.begins = batch.begins, batch.bit_map()
-        batch.launch(
-            "cut_characters",
-            -(-batch.n_words // THREADS),
-            tables.cuts,
-            text,
-            batch.n,
-            offsets,
-            batch.n_documents,
-            begins,
-            batch.taken,
-            batch.begins,
-            batch.refusals,
-            batch.counters,
-        )
+        given = tables.cuts, *batch.source, begins, batch.taken
+        batch.launch("cut_characters", -(-batch.n_words // THREADS), *given, batch.begins, *batch.refusing)
         batch.encode(tables.bpe, self.max_bytes)
         batch.merge(tables.bpe, self.max_bytes, self._workers, self._long_workers, self._far)
         return batch.count()

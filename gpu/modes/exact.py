@@ -240,24 +240,9 @@ class PieceBatch(Batch):
         if joins is not NULL:
             self.cuts = self.bit_map()
         of_tile = THREADS * (_SMALL_SPAN if self._is_small else _SPAN)
-        self.launch(
-            "cut_pieces",
-            -(-int(self.n) // of_tile),
-            stage,
-            self.text,
-            self.n,
-            self.offsets,
-            self.n_documents,
-            begins,
-            self.taken,
-            np.uint32(of_tile),
-            self.max_bytes,
-            self.begins,
-            joins,
-            self.cuts,
-            self.refusals,
-            self.counters,
-        )
+        given = stage, *self.source, begins, self.taken, np.uint32(of_tile), self.max_bytes
+        found = self.begins, joins, self.cuts, *self.refusing
+        self.launch("cut_pieces", -(-int(self.n) // of_tile), *given, *found)
 
     def encode(self, bpe: Any, max_bytes: int) -> None:
         """Encode the pieces and parts that are tokens, and queue the others for `merge`.
@@ -269,29 +254,10 @@ class PieceBatch(Batch):
         """
         self.lones = bpe, self.bit_map()
         words = _SMALL_WORDS if self._is_small else THREADS
-        self.launch(
-            "encode_pieces",
-            -(-self.n_words // words),
-            bpe,
-            self.text,
-            self.n,
-            self.offsets,
-            self.n_documents,
-            self.begins,
-            self.cuts,
-            self.taken,
-            np.uint32(words),
-            np.uint32(self._by_thread),
-            np.uint32(max_bytes),
-            self.ids,
-            self.tokens,
-            self.lones[1],
-            *self._short,
-            *self._longer,
-            self._left,
-            self.refusals,
-            self.counters,
-        )
+        given = bpe, *self.source, self.begins, self.cuts, self.taken
+        sizes = np.uint32(words), np.uint32(self._by_thread), np.uint32(max_bytes)
+        found = self.ids, self.tokens, self.lones[1], *self._short, *self._longer, self._left, *self.refusing
+        self.launch("encode_pieces", -(-self.n_words // words), *given, *sizes, *found)
 
     def merge(self, bpe: Any, max_bytes: int, workers: int, long_workers: int, far: Any) -> None:
         """Merge the pieces that `encode` queued.
@@ -306,22 +272,10 @@ class PieceBatch(Batch):
         """
         if self._by_thread > 1:
             blocks = min(2 * workers, -(-int(self.n) // _BYTES_OF_MERGING_BLOCK))
-            self.launch(
-                "merge_short_pieces", blocks, bpe, self.text, *self._short, self.counters, self.ids, self.tokens
-            )
+            given = bpe, self.text, *self._short, self.counters
+            self.launch("merge_short_pieces", blocks, *given, self.ids, self.tokens)
         medium, long_pieces = (pieces.size // 2 for pieces in self._longer)  # at most
         for_long = min(long_workers, long_pieces)
         for_medium = min(workers, -(-medium // _WARPS))
-        self.launch(
-            "merge_pieces",
-            for_long + for_medium,
-            bpe,
-            self.text,
-            *self._longer,
-            np.uint32(for_long),
-            np.uint32(max_bytes),
-            far,
-            self.counters,
-            self.ids,
-            self.tokens,
-        )
+        given = bpe, self.text, *self._longer, np.uint32(for_long), np.uint32(max_bytes), far, self.counters
+        self.launch("merge_pieces", for_long + for_medium, *given, self.ids, self.tokens)

@@ -49,43 +49,14 @@ class UnigramMode(ExactMode):
         batch.find_added(searches, guards)
         begin_texts(batch, prefix, begins)
         normal, ends = self._device.empty(int(text.size), np.uint8), batch.bit_map()
-        of_batch = offsets, batch.n_documents
-        batch.launch(
-            "normalize_texts",
-            -(-batch.n_words // THREADS),
-            tables.characters,
-            text,
-            batch.n,
-            *of_batch,
-            begins,
-            batch.taken,
-            np.uint32(tables.form.rules),
-            batch.max_bytes,
-            normal,
-            ends,
-            batch.refusals,
-            batch.counters,
-        )
-        control = "kTaken" if guards is None else "kRefused"
+        given = tables.characters, *batch.source, begins, batch.taken, np.uint32(tables.form.rules), batch.max_bytes
+        batch.launch("normalize_texts", -(-batch.n_words // THREADS), *given, normal, ends, *batch.refusing)
+        control = "kLeftOut" if not parse_special else "kTaken" if guards is None else "kRefused"
         starts, sums = batch.scratch
-        batch.launch(
-            "encode_unigram64" if double else "encode_unigram32",
-            -(-int(batch.n) // _CONSTANTS["kTile"]),
-            tables.model,
-            normal,
-            batch.n,
-            *of_batch,
-            ends,
-            np.uint32(_CONSTANTS[control if parse_special else "kLeftOut"]),
-            batch.max_bytes,
-            sums.view(tables.sums),
-            self._device.zeros(int(batch.n), np.uint32),
-            starts,
-            batch.ids,
-            batch.tokens,
-            batch.refusals,
-            batch.counters,
-        )
+        kernel, blocks = "encode_unigram64" if double else "encode_unigram32", -(-int(batch.n) // _CONSTANTS["kTile"])
+        walked = tables.model, normal, *batch.source[1:], ends, np.uint32(_CONSTANTS[control]), batch.max_bytes
+        lattice = sums.view(tables.sums), self._device.zeros(int(batch.n), np.uint32), starts
+        batch.launch(kernel, blocks, *walked, *lattice, batch.ids, batch.tokens, *batch.refusing)
         return batch.count()
 
 

@@ -21,7 +21,6 @@ from tokenweir.encode.errors import UnsupportedTokenizerError
 from tokenweir.encode.spec import BertNormalizer, BertPreTokenizer, WordPiece
 from tokenweir.encode.tokenizer import Tokenizer, core_of
 from tokenweir.gpu.device import Device
-from tokenweir.gpu.encoded import SLACK
 from tokenweir.gpu.modes.batch import Batch
 from tokenweir.gpu.modes.exact import ExactMode
 from tokenweir.gpu.modes.tables import SearchTables, paged
@@ -51,22 +50,9 @@ class WordPieceMode(ExactMode):
         batch = Batch(self._device, text, offsets, self.max_bytes, bit_maps=3)
         begins = batch.mark()
         batch.find_added(searches, guards)
-        batch.launch(
-            "encode_words",
-            -(-(int(text.size) - SLACK) // _CONSTANTS["kTile"]),
-            self._tables.words,
-            text,
-            batch.n,
-            offsets,
-            batch.n_documents,
-            begins,
-            batch.taken,
-            batch.max_bytes,
-            batch.ids,
-            batch.tokens,
-            batch.refusals,
-            batch.counters,
-        )
+        blocks = -(-int(batch.n) // _CONSTANTS["kTile"])
+        given = self._tables.words, *batch.source, begins, batch.taken, batch.max_bytes
+        batch.launch("encode_words", blocks, *given, batch.ids, batch.tokens, *batch.refusing)
         return batch.count()
 
 
