@@ -12,7 +12,6 @@ No text has an added token: libraries differ in them on purpose. Exits with 1 if
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import tempfile
@@ -29,7 +28,7 @@ import msgspec
 import numpy as np
 from releases import asked_of
 from shared.peers import LIBRARIES, Peer, ids_of, json_file
-from shared.report import DATA, heading, machine, publish, table
+from shared.report import DATA, arguments, heading, machine, publish, table
 from shared.texts import TEXTS
 
 from tokenweir.verify import adversarial
@@ -242,15 +241,13 @@ def judged(name: str, texts: Sequence[str], python: str | None) -> dict[str, Any
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("state", type=Path, help="the file that keeps the counts")
-    parser.add_argument(
-        "--seconds", type=float, default=3600.0, help="how long (3600); 0 only prints the counts so far"
+    options = arguments(
+        __doc__,
+        ("state", {"type": Path, "help": "the file that keeps the counts"}),
+        seconds=(3600.0, "how long (3600); 0 only prints the counts so far"),
+        only=("", "only tokenizers whose name contains this"),
+        python={"help": "an interpreter with another release of tokenizers"},
     )
-    parser.add_argument("--only", default="", metavar="NAME", help="only tokenizers whose name contains NAME")
-    parser.add_argument("--python", help="an interpreter with another release of tokenizers")
-    parser.add_argument("--write", action="store_true", help="write the table into bench/RESULTS.md")
-    options = parser.parse_args()
     if options.seconds:
         go_on(options.state, [name for name in NAMES if options.only in name], options.seconds)
     blocks = blocks_of(options.state)

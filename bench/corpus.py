@@ -29,7 +29,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from shared.report import DATA, ROOT, machine, table, write_between
+from shared.processes import cpu_of_all
+from shared.report import DATA, arguments, machine, publish, several, table
 from shared.texts import TEXTS, math
 
 from tokenweir.corpus.documents import DocumentEncoder
@@ -186,15 +187,6 @@ def measure(way: str, folder: Path, workers: int) -> dict[str, float]:
         return {"start": ready - begun, "wall": done - ready, "cpu": cpu, "ids": content(out)}
 
 
-def cpu_of_all() -> float:
-    """CPU seconds of this process, of those under it that live (Ray's workers are three deep) and of those that ended."""
-    import psutil
-
-    own = psutil.Process()
-    times = [process.cpu_times() for process in (own, *own.children(recursive=True))]
-    return sum(one.user + one.system + one.children_user + one.children_system for one in times)
-
-
 def content(folder: Path) -> int:
     """Hash the ids of all documents, independently of their order."""
     import numpy as np
@@ -216,21 +208,20 @@ def in_a_process(way: str, folder: Path, workers: int) -> dict[str, float]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("ways", nargs="*", metavar="WAY", help=f"any of {', '.join(WAYS)} (all that are installed)")
-    parser.add_argument("--megabytes", type=int, default=400, help="size of the corpus (400)")
-    parser.add_argument("--rounds", type=int, default=3, help="processes for each way (3)")
-    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes that encode (one a core)")
-    parser.add_argument("--write", action="store_true", help="write the table into bench/RESULTS.md")
-    parser.add_argument("--measure", choices=WAYS, help=argparse.SUPPRESS)
-    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = arguments(
+        __doc__,
+        ("ways", several(way for way in WAYS if find_spec(NEEDS.get(way, "tokenweir")) is not None)),
+        megabytes=(400, "size of the corpus (400)"),
+        rounds=(3, "processes for each way (3)"),
+        workers=(os.cpu_count(), "processes that encode (one a core)"),
+        measure={"choices": WAYS, "help": argparse.SUPPRESS},
+        folder={"type": Path, "help": argparse.SUPPRESS},
+    )
     if options.measure:
         print(json.dumps(measure(options.measure, options.folder, options.workers)))
         return 0
-    ways = options.ways or [way for way in WAYS if find_spec(NEEDS.get(way, "tokenweir")) is not None]
-    runs = [(way, options.workers) for way in ways]
-    if "encode-files" in ways:
+    runs = [(way, options.workers) for way in options.ways]
+    if "encode-files" in options.ways:
         runs.insert(runs.index(("encode-files", options.workers)), ("encode-files", 1))
     Tokenizer.from_file(TOKENIZER)  # keeps it in the cache
     with tempfile.TemporaryDirectory() as name:
@@ -268,9 +259,7 @@ def main() -> int:
     heading = f"{options.megabytes} MB of text in {FILES} Parquet files ({read / 1e6:.0f} MB), Qwen3; seconds."
     columns = ("", "start", "wall", "MB/s", "CPU before", "CPU", "per core")
     result = f"{heading}\n\n{table(columns, rows)}\n\n{machine()}"
-    print(f"\n{result}", flush=True)
-    if options.write:
-        write_between(ROOT / "bench" / "RESULTS.md", "corpus", result)
+    publish("corpus", result, options.write)
     return 0
 
 

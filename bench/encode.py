@@ -16,9 +16,7 @@ named. `--beside reference` compares with the reference library of each file, in
 
 from __future__ import annotations
 
-import argparse
 import gc
-import json
 import math
 import mmap
 import os
@@ -41,8 +39,8 @@ from typing import Any, NamedTuple
 
 from shared.peers import LIBRARIES, ids_of, json_file, reference, tokenweir
 from shared.processes import memory
-from shared.report import DATA, heading, machine, publish, table
-from shared.texts import documents, of_kind
+from shared.report import DATA, arguments, heading, machine, publish, several, table
+from shared.texts import chat, documents, of_kind
 
 VOCABULARIES = {
     "cl100k": "openai/cl100k_base.tiktoken",
@@ -163,7 +161,7 @@ def _throughput(peer: Any, job: Job, loading: float) -> Measurements:
 
 
 def _messages(peer: Any, job: Job) -> Measurements:
-    texts = [json.loads(line)["question"] for line in _gsm8k()]
+    texts = chat()
     message = min(texts, key=lambda text: abs(len(text.encode()) - 237))
 
     def each(way: Callable[[str], object], some: Sequence[str]) -> float:
@@ -329,10 +327,6 @@ def _load(job: Job, path: Any) -> Measurements | None:
     return Measurements(
         {"CPU ms": cpu, "wall ms": wall, "MB": loaded - before, "MB a thread": memory() - loaded, "ids": 0}, {}
     )
-
-
-def _gsm8k() -> list[str]:
-    return (DATA / "corpora" / "gsm8k-test.jsonl").read_text(encoding="utf-8").splitlines()
 
 
 def take_turns(jobs: Sequence[Job]) -> dict[Job, Measured]:
@@ -521,17 +515,13 @@ OWN = {  # the vocabularies of a section, if not VOCABULARIES
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"any of {', '.join(SECTIONS)} (all)")
-    parser.add_argument("--only", default="", metavar="NAME", help="only vocabularies whose name contains NAME")
-    parser.add_argument(
-        "--beside", default=",".join(LIBRARIES), metavar="PEERS", help="only these peers, by commas (all but reference)"
+    options = arguments(
+        __doc__,
+        ("sections", several(SECTIONS)),
+        only=("", "only vocabularies whose name contains this"),
+        beside=(",".join(LIBRARIES), "only these peers, by commas (all but reference)"),
+        rounds=(1, "processes for each number (1)"),
     )
-    parser.add_argument("--rounds", type=int, default=1, help="processes for each number (1)")
-    parser.add_argument("--write", action="store_true", help="write the tables into bench/RESULTS.md")
-    options = parser.parse_args()
-    if not SECTIONS.keys() >= set(options.sections):
-        parser.error(f"sections are {', '.join(SECTIONS)}")
     CHOSEN[:] = [who for who in EVERY if who == "tokenweir" or who in options.beside.split(",")]
     packages = [PACKAGES[who] for who in CHOSEN if who in LIBRARIES and who != "tokenweir"]
     if "reference" in CHOSEN:
@@ -539,7 +529,7 @@ def main() -> int:
         OWN["families"] += REFERENCED
     versions = ", ".join(f"{package} {version(package)}" for package in packages)
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # idle ones count as CPU time for some 30 ms after numpy's import
-    for title in options.sections or SECTIONS:
+    for title in options.sections:
         section = SECTIONS[title]
         names = [name for name in OWN.get(title, VOCABULARIES) if options.only.lower() in name.lower()]
         if not names:

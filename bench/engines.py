@@ -19,7 +19,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from shared.report import DATA, heading, machine, publish, table
+from shared.processes import cpu_of_all
+from shared.report import DATA, arguments, heading, machine, publish, table
 
 TOKENIZER = str(DATA / "tokenizers" / "qwen3" / "tokenizer.json")
 STEPS = ("tokenweir", "tokenizers")
@@ -128,13 +129,9 @@ ENGINES: dict[str, Callable[[str, str, str], None]] = {
 
 def measure(name: str, texts: str, step: str) -> float:
     """CPU seconds of this process and all under it, for one engine and step."""
-    import psutil
-
     with tempfile.TemporaryDirectory() as folder:
         ENGINES[name](texts, f"{folder}/ids", step)
-        own = psutil.Process()
-        times = [process.cpu_times() for process in (own, *own.children(recursive=True))]
-        return sum(one.user + one.system + one.children_user + one.children_system for one in times)
+        return cpu_of_all()
 
 
 def measured(python: str, name: str, texts: Path, step: str) -> float:
@@ -186,14 +183,14 @@ def engines(pythons: dict[str, str], megabytes: float) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("pythons", nargs="*", metavar="NAME=PYTHON", help=f"engines, of {', '.join(ENGINES)}")
-    parser.add_argument("--megabytes", type=float, default=100, help="size of the texts (100)")
-    parser.add_argument("--write", action="store_true", help="write the table into bench/RESULTS.md")
-    parser.add_argument("--measure", choices=ENGINES, help=argparse.SUPPRESS)
-    parser.add_argument("--step", choices=STEPS, help=argparse.SUPPRESS)
-    parser.add_argument("--texts", help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = arguments(
+        __doc__,
+        ("pythons", {"nargs": "*", "metavar": "NAME=PYTHON", "help": f"engines, of {', '.join(ENGINES)}"}),
+        megabytes=(100.0, "size of the texts (100)"),
+        measure={"choices": ENGINES, "help": argparse.SUPPRESS},
+        step={"choices": STEPS, "help": argparse.SUPPRESS},
+        texts={"help": argparse.SUPPRESS},
+    )
     if options.measure:
         print(measure(options.measure, options.texts, options.step))
         return

@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 from device import checks, host, paper, speed, variants
 from device.clock import Bench, Row, Rows
 from device.long import long
-from shared.report import RESULTS, ROOT, heading, machine, table, write_between
+from shared.report import RESULTS, ROOT, heading, machine, several, table, write_between
 
 from tokenweir.encode.errors import DeviceError
 
@@ -153,7 +153,7 @@ def write(paths: list[Path], page: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sections", nargs="*", metavar="section", help=f"of {', '.join(SECTIONS)} (all)")
+    parser.add_argument("sections", **several(SECTIONS))
     parser.add_argument("--write", nargs="+", type=Path, metavar="FILE", help="write the page from these results")
     parser.add_argument("--smoke", action="store_true", help="run everything once without a GPU; measures nothing")
     parser.add_argument("--list", action="store_true", help="name the sections")
@@ -163,8 +163,6 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("gpu.json"), help="the file for the results (gpu.json)")
     parser.add_argument("--page", type=Path, default=RESULTS, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if unknown := set(options.sections) - SECTIONS.keys():
-        parser.error(f"no section {', '.join(sorted(unknown))}; there are {', '.join(SECTIONS)}")
     if options.list:
         return print(*SECTIONS, sep="\n")
     if options.write:
@@ -175,14 +173,13 @@ def main() -> None:
         print(run.stdout, run.stderr, sep="", end="")
         sys.exit(run.returncode)
     bench = Bench(smoke=options.smoke, folder=options.out.parent)
-    sections = options.sections or [*SECTIONS]
-    needs_device = any(SECTIONS[name].needs_device for name in sections) or options.once or options.profiled
+    needs_device = any(SECTIONS[name].needs_device for name in options.sections) or options.once or options.profiled
     with bench.device.use() if needs_device else nullcontext():
         if options.once:
             return checks.once(bench)
         if options.profiled:
             return checks.profiled(bench)
-        for name in sections:
+        for name in options.sections:
             print(f"## {name}\n\n{shown(name, measured(name, bench, options.out))}\n", flush=True)
 
 

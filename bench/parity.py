@@ -12,7 +12,6 @@ both modes of byte fallback.
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections import Counter
@@ -20,7 +19,7 @@ from concurrent.futures import ProcessPoolExecutor
 from itertools import chain
 from multiprocessing import get_context
 
-from shared.report import DATA, ROOT, machine, table, write_between
+from shared.report import DATA, ROOT, arguments, machine, table, write_between
 
 from tokenweir.encode.errors import UnsupportedTokenizerError
 from tokenweir.verify.comparison import Row
@@ -76,23 +75,17 @@ def sentence(results: dict[str, list[Row]], refused: int) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--fuzz",
-        type=int,
-        default=100_000,
-        metavar="N",
-        help="adversarial strings a tokenizer, and a fifth of that random ids (100000)",
+    options = arguments(
+        __doc__,
+        fuzz=(100_000, "adversarial strings a tokenizer, and a fifth of that random ids (100000)"),
+        quick=(False, "every 20th corpus line and a tenth of the strings"),
+        seed=("", "other adversarial strings and random ids"),
+        only=("", "only tokenizers whose name contains this"),
+        jobs=(os.cpu_count(), "processes (one a core)"),
     )
-    parser.add_argument("--quick", action="store_true", help="every 20th corpus line and a tenth of the strings")
-    parser.add_argument("--seed", default="", metavar="TEXT", help="other adversarial strings and random ids")
-    parser.add_argument("--only", default="", metavar="NAME", help="only tokenizers whose name contains NAME")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes (one a core)")
-    parser.add_argument("--write", action="store_true", help="write the counts into README.md and bench/RESULTS.md")
-    options = parser.parse_args()
     names = [name for name in TOKENIZERS if options.only in name]
     if not names:
-        parser.error(f"no tokenizer contains {options.only!r}; there are {', '.join(TOKENIZERS)}")
+        raise SystemExit(f"no tokenizer contains {options.only!r}; there are {', '.join(TOKENIZERS)}")
 
     os.environ["RAYON_NUM_THREADS"] = "1"  # a process a tokenizer already uses every core
     fuzz, every = (options.fuzz // 10, 20) if options.quick else (options.fuzz, 1)

@@ -25,7 +25,7 @@ from statistics import median
 from typing import Any
 
 from shared.report import DATA, arguments, heading, machine, publish, table
-from shared.texts import code, corpus, documents
+from shared.texts import code, corpus, documents, gsm8k
 
 CHARACTERS = 2_000
 MODELS = {
@@ -147,12 +147,12 @@ def texts(count: int) -> list[list[str]]:
 
 def chats(count: int) -> list[list[dict[str, str]]]:
     """Conversations of one to six turns: GSM8K's questions and answers behind a system message."""
-    lines = (DATA / "corpora" / "gsm8k-test.jsonl").read_text(encoding="utf-8").splitlines()
-    turns = iter(lines)
+    problems = gsm8k()
+    turns = iter(problems)
     found = []
-    for number in range(min(count, len(lines) // 4)):
+    for number in range(min(count, len(problems) // 4)):
         chat = [{"role": "system", "content": "Reason step by step."}]
-        for one in (json.loads(next(turns, lines[0])) for _ in range(1 + number % 6)):
+        for one in (next(turns, problems[0]) for _ in range(1 + number % 6)):
             chat += [
                 {"role": "user", "content": one["question"]},
                 {"role": "assistant", "content": one["answer"]},

@@ -14,7 +14,6 @@ is the splitter by itself, which gives an array of offsets.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import statistics
@@ -23,15 +22,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import tiktoken
 import tokenizers
-from shared.report import DATA, ROOT, heading, machine, publish, table
+from shared.processes import apart
+from shared.report import DATA, ROOT, arguments, heading, machine, publish, several, table
 from shared.texts import documents, of_kind
 
 from tokenweir.encode.components.pre_tokenize import pre_tokenizer_core
@@ -232,12 +230,6 @@ def allocations_of(library: str) -> dict[str, float]:
 # -- the tables --------------------------------------------------------------------------------------------------------
 
 
-def apart(work: Callable[..., Any], *args: Any) -> Any:
-    """Call a function in a process of its own, and return its result."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(work, *args).result()
-
-
 def splitting(size: int) -> str:
     """MB/s of splitting with a look-up a piece; our splitter by itself, with each instruction set; over the regex of tiktoken."""
     rows = []
@@ -309,14 +301,8 @@ SECTIONS = {one.__name__: one for one in (splitting, share, batches, wordpiece, 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sections", nargs="*", metavar="section", help=f"of {', '.join(SECTIONS)} (all)")
-    parser.add_argument("--size", type=int, default=1_000_000, help="bytes of a text (1,000,000)")
-    parser.add_argument("--write", action="store_true", help="keep the tables in bench/RESULTS.md")
-    options = parser.parse_args()
-    if unknown := set(options.sections) - SECTIONS.keys():
-        parser.error(f"no section {', '.join(sorted(unknown))}; there are {', '.join(SECTIONS)}")
-    for name in options.sections or SECTIONS:
+    options = arguments(__doc__, ("sections", several(SECTIONS)), size=(1_000_000, "bytes of a text (1,000,000)"))
+    for name in options.sections:
         result = f"{heading(SECTIONS[name])}\n\n{SECTIONS[name](options.size)}\n\n{machine()}"
         publish(f"pretokenize-{name}", result, options.write)
 

@@ -13,11 +13,10 @@ import os
 import time
 import zlib
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 
 from shared.peers import LIBRARIES, ids_of
+from shared.processes import apart
 from shared.report import DATA, ROOT, arguments, machine, publish, table
 from shared.texts import TEXTS
 
@@ -97,10 +96,8 @@ def main() -> None:
     sums: dict[str, dict[str, int]] = {}
     for cores in sorted({1, len(os.sched_getaffinity(0))}):
         for library in PEERS:
-            with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-                column = f"{library}, {cores}"
-                work = pool.submit(rates, library, cores, options.rounds, options.largest)
-                measured[column], sums[column] = work.result()
+            column = f"{library}, {cores}"
+            measured[column], sums[column] = apart(rates, library, cores, options.rounds, options.largest)
     if len(different := {column for column, found in sums.items() if found != sums["tokenweir, 1"]}):
         print(f"other ids than ours: {', '.join(sorted(different))}")
     rows = [(name, *(f"{found[name]:.1f}" for found in measured.values())) for name in measured["tokenweir, 1"]]

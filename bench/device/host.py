@@ -6,15 +6,14 @@ import os
 import resource
 import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from importlib.util import find_spec
-from multiprocessing import get_context
 from pathlib import Path
 
 from device.clock import Bench, Row, Rows
 from device.peers import CL100K, LIMIT, Batch, batch_texts, median_seconds
 from shared import peers
+from shared.processes import apart
 from shared.report import DATA
 
 from tokenweir.encode._core import Documents
@@ -39,8 +38,7 @@ def threads(bench: Bench) -> Rows:
         batches = {name: bench.batch(language, *size) for name, size in BATCHES.items()}
         for n in [n for n in THREADS if n <= cores][: 1 if bench.smoke else None]:
             for library, instructions in ways:
-                with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-                    rows = pool.submit(_costs, library, instructions, n, batches, bench.repeats).result()
+                rows = apart(_costs, library, instructions, n, batches, bench.repeats)
                 who = f"{library} {instructions}".strip()
                 for name, row in rows.items():
                     yield f"{name}, {language}, {who}, {n}", row

@@ -6,11 +6,9 @@ import hashlib
 import os
 import shutil
 import tempfile
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from importlib.util import find_spec
 from itertools import cycle, islice
-from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +17,7 @@ from device.clock import Bench, Rows, check_ids, on_device
 from device.peers import median_seconds
 from numpy.typing import NDArray
 from shared import peers
+from shared.processes import apart
 from shared.report import DATA
 from shared.texts import TEXTS
 
@@ -71,8 +70,7 @@ def long(bench: Bench) -> Rows:
         for name, measure in (("gigatoken", gigatoken), ("toktier", toktier)):
             if find_spec(name) is None:
                 continue
-            with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-                peer = pool.submit(measure, text, bench.repeats).result()
+            peer = apart(measure, text, bench.repeats)
             same = np.array_equal(peer.ids, tok.encode_array(text))
             way = peer.way if same else f"{peer.way}; other ids"
             yield language, {name: peer.seconds * 1e3, f"{name}'s way": way}

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from itertools import cycle, islice
-from multiprocessing import get_context
 from statistics import median
 from typing import NamedTuple
 
 from shared import peers
+from shared.processes import apart
 from shared.report import DATA
 from shared.texts import TEXTS
 
@@ -95,6 +94,5 @@ def beside(
     for n in threads:
         some = {name: batch for name, batch in batches.items() if n > 1 or batch.n * batch.size < LARGE}
         for library, path in READ[vocabulary].items():
-            with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-                rates = pool.submit(peer_rates, library, path, n, [*some.values()], repeats).result()
+            rates = apart(peer_rates, library, path, n, [*some.values()], repeats)
             yield from ((name, {f"{library}, {n}": rate}) for name, rate in zip(some, rates, strict=True))

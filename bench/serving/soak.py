@@ -38,7 +38,7 @@ from typing import Any
 import httpx
 import openai
 from shared.processes import memory
-from shared.report import SERVING_RESULTS, machine, table, write_between
+from shared.report import arguments, machine, publish, table
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
@@ -427,18 +427,16 @@ async def soak(minutes: float, actions: float, seed: int, spans: bool) -> str:
 HEADER = ["minute", "actions", "ended in an error", "tasks", "file descriptors", "Python objects", "RSS, MB"]
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--minutes", type=float, default=30.0)
-    parser.add_argument("--actions", type=float, default=10.0, help="a second")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--spans", action="store_true", help="record OpenTelemetry's spans")
-    parser.add_argument("--write", action="store_true", help="put the table into bench/serving/RESULTS.md")
-    parser.add_argument("--be", type=int, help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = arguments(
+        __doc__,
+        minutes=30.0,
+        actions=(10.0, "a second"),
+        seed=0,
+        spans=(False, "record OpenTelemetry's spans"),
+        be={"type": int, "help": argparse.SUPPRESS},
+    )
     if options.be is not None:
         asyncio.run(be_server(options.be, options.spans))
     else:
         text = asyncio.run(soak(options.minutes, options.actions, options.seed, options.spans))
-        print(text)
-        if options.write:
-            write_between(SERVING_RESULTS, "soak", text)
+        publish("soak", text, options.write)

@@ -1,6 +1,6 @@
 """vLLM's front end with and without tokenweir's plug-ins, over a worker without a model; and its render beside tokenweir's.
 
-    scripts/bench vllm ENVIRONMENT [--requests 20] [--rounds 3] [--sizes 1000,8000,44000] [--write]
+    scripts/bench vllm ENVIRONMENT [--requests 20] [--rounds 3] [--sizes 1000 8000 44000] [--write]
 
 ENVIRONMENT is what scripts/vllm makes. `vllm bench serve` sends chat completions of so many random ids, four at once, and takes 32 ids of
 each. The worker (`vllm_stub/`) gives an id in 10 ms to all requests in a step, so what differs is the front end. CPU time is that of
@@ -29,10 +29,10 @@ from typing import Any
 
 import httpx
 from shared.processes import cpu_seconds
-from shared.report import ROOT, machine, publish, table, write_between
+from shared.report import ROOT, arguments, machine, publish, table, write_between
 
 HERE = Path(__file__).resolve().parent
-sys.path.append(str(HERE.parents[1] / "tests" / "live"))
+sys.path.insert(0, str(HERE.parents[1] / "tests" / "live"))  # before the `servers` of this folder
 
 from servers import ENVIRONMENT, PLUGINS, free_port, process
 
@@ -206,15 +206,7 @@ def show(rendered: str, chatted: str, options: argparse.Namespace) -> None:
 
 def main() -> None:
     """Measure, and print or write."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("environment", type=Path)
-    parser.add_argument("--requests", type=int, default=20)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument(
-        "--sizes", type=lambda given: [int(each) for each in given.split(",")], default=[1000, 8000, 44000]
-    )
-    parser.add_argument("--write", action="store_true")
-    options = parser.parse_args()
+    options = arguments(__doc__, ("environment", {"type": Path}), requests=20, rounds=3, sizes=[1000, 8000, 44000])
     environment, folder = options.environment.resolve(), Path(tempfile.mkdtemp(prefix="tokenweir-vllm-"))
     show(renders(environment, folder, options), front_ends(environment, folder, options), options)
 

@@ -25,7 +25,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from shared.processes import cpu_seconds
-from shared.report import SERVING_RESULTS, arguments, machine, table, write_between
+from shared.report import arguments, machine, publish, table
 
 from tokenweir import Tokenizer
 
@@ -137,9 +137,7 @@ def main() -> None:
     """Measure, and print or write."""
     options = arguments(__doc__, workers=[1, 2], seconds=5.0)
     text = measure(options.workers, options.seconds)
-    print(text)
-    if options.write:
-        write_between(SERVING_RESULTS, "workers", text)
+    publish("workers", text, options.write)
 
 
 if __name__ == "__main__":

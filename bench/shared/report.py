@@ -6,7 +6,7 @@ import argparse
 import os
 import platform
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -24,15 +24,18 @@ PAGES = (
 DATA = Path(os.environ.get("TOKENWEIR_DATA") or ROOT.parent / "shared" / "data")
 
 
-def arguments(doc: str | None, **options: Any) -> argparse.Namespace:
-    """Parse the options of a benchmark: `--write`, and each keyword's.
+def arguments(doc: str | None, *positional: tuple[str, dict[str, Any]], **options: Any) -> argparse.Namespace:
+    """Parse the arguments of a benchmark: `--write`, and each keyword's option.
 
     Args:
         doc: The description, which is the benchmark's docstring.
+        *positional: The name of each argument without a flag, and the keywords of `add_argument`.
         **options: The default of each; a pair of that and what the option does; or the keywords of `add_argument`.
 
     """
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, keywords in positional:
+        parser.add_argument(name, **keywords)
     for name, given in options.items():
         default, keywords = given, {}
         if isinstance(given, tuple):
@@ -48,6 +51,18 @@ def arguments(doc: str | None, **options: Any) -> argparse.Namespace:
         parser.add_argument(f"--{name.replace('_', '-')}", **keywords)
     parser.add_argument("--write", action="store_true", help="write the tables into the page that has them")
     return parser.parse_args()
+
+
+def several(known: Iterable[str]) -> dict[str, Any]:
+    """Return the keywords of an argument that takes some of the known names; all without any."""
+    names = [*known]
+
+    def one(name: str) -> str:
+        if name not in names:
+            raise argparse.ArgumentTypeError(f"no {name}; there are {', '.join(names)}")
+        return name
+
+    return {"nargs": "*", "type": one, "default": names, "help": f"of {', '.join(names)} (all)"}
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -4,12 +4,11 @@ paper has.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 
 import numpy as np
 from shared.agieval import AGIEVAL, EXAMS
-from shared.report import DATA
+from shared.texts import gsm8k
 
 Problem = dict[str, str]
 Ids = Sequence[Sequence[int]]
@@ -36,8 +35,7 @@ PAPER = {"MMLU": 0.999, "GPQA": 0.989, "GSM8K": 0.989, "AGIEval": 0.998}
 
 def prompts() -> dict[str, list[str]]:
     """The prompts of each form; AGIEval's if its texts are there."""
-    lines = (DATA / "corpora" / "gsm8k-test.jsonl").read_text(encoding="utf-8").splitlines()
-    problems: list[Problem] = [json.loads(line) for line in lines]
+    problems = gsm8k()
     five_before = [(problems[-5:] + problems)[i : i + 5] for i in range(len(problems))]
     made = {
         f"GSM8K, {form}": [make(problem, before) for problem, before in zip(problems, five_before, strict=True)]

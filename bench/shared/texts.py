@@ -26,10 +26,15 @@ def code() -> list[str]:
     return documents("".join(path.read_text(encoding="utf-8") for path in sources)[:3_000_000])
 
 
-def chat() -> list[str]:
-    """The 1,319 questions of GSM8K, 235 bytes each on average."""
+def gsm8k() -> list[dict[str, str]]:
+    """The 1,319 test problems of GSM8K: questions of 235 bytes each on average, with worked answers."""
     lines = (DATA / "corpora" / "gsm8k-test.jsonl").read_text(encoding="utf-8").splitlines()
-    return [json.loads(line)["question"] for line in lines]
+    return [json.loads(line) for line in lines]
+
+
+def chat() -> list[str]:
+    """The questions of GSM8K."""
+    return [problem["question"] for problem in gsm8k()]
 
 
 TEXTS: dict[str, Callable[[], list[str]]] = {
@@ -43,8 +48,7 @@ TEXTS: dict[str, Callable[[], list[str]]] = {
 
 def math() -> list[str]:
     """GSM8K's questions with their worked answers."""
-    lines = (DATA / "corpora" / "gsm8k-test.jsonl").read_text(encoding="utf-8").splitlines()
-    return ["".join(f"{one['question']}\n{one['answer']}\n\n" for one in map(json.loads, lines))]
+    return ["".join(f"{one['question']}\n{one['answer']}\n\n" for one in gsm8k())]
 
 
 def of_kind(kind: str, size: int = 1_000_000) -> tuple[str, str]:

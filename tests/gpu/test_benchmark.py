@@ -210,7 +210,7 @@ def test_a_run_names_what_failed_and_what_is_left(tmp_path):
 def test_an_unknown_section_is_named():
     done = bench("--smoke", "warp")
     assert done.returncode == 2
-    assert "no section warp; there are correct, tests," in done.stderr
+    assert "no warp; there are correct, tests," in done.stderr
 
 
 def test_a_variant_is_a_package_with_one_change():
