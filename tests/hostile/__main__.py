@@ -23,10 +23,11 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-sys.path += [str(HERE.parents[1] / "bench"), str(HERE.parent / "oracles")]
+FOLDERS = (str(HERE.parents[1] / "bench"), str(HERE.parent / "oracles"))
+sys.path += FOLDERS
 
 from attacks import ATTACKS
-from shared.report import machine, publish, table
+from shared.report import arguments, machine, publish, table
 from target import WRONG
 
 TOKENS = 250
@@ -49,27 +50,15 @@ class Process:
     def __init__(self, core: int, name: str, *arguments: object) -> None:
         command = ["taskset", "-c", str(core), sys.executable, "-P", str(HERE / name), *map(str, arguments)]
         self._name = name
-        folders = (
-            str(HERE),
-            str(HERE.parent / "oracles"),
-            str(HERE.parents[1] / "bench"),
-            os.environ.get("PYTHONPATH", ""),
-        )
-        path = os.pathsep.join(filter(None, folders))
+        path = os.pathsep.join(filter(None, (str(HERE), *FOLDERS, os.environ.get("PYTHONPATH"))))
         self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=os.environ | {"PYTHONPATH": path},
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": path}
         )
         self.pid = self._process.pid
 
     def ask(self, line: str = "") -> Any:
         """Send a line; return the answer."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(line + "\n")
-        self._process.stdin.flush()
+        self.tell(line)
         return self.hear()
 
     def tell(self, line: str) -> None:
@@ -157,25 +146,17 @@ class Phase:
         ]
 
 
-def run(
-    seconds: float,
-    names: list[str],
-    streams: int,
-    *,
-    late: float | None = None,
-    work: float | None = None,
-    turns: float | None = None,
-    patience: float | None = None,
-) -> tuple[str, list[str]]:
-    """Attack for `seconds`; return the report and a list of failures."""
+def run(names: list[str], options: argparse.Namespace) -> tuple[str, list[str]]:
+    """Run the attacks of these names; return the report and a list of failures."""
+    seconds, streams = options.seconds, options.streams
     server_core, client_core = sorted(os.sched_getaffinity(0))[:2]
     attackers = Process(client_core, "attackers.py", *names)
     children = [attackers]
     failures: list[str] = []
     try:
-        patience = max(5.0, seconds / 5) if patience is None else patience
+        patience = max(5.0, seconds / 5) if options.patience is None else options.patience
         given = ("--tokens", TOKENS, "--engine-port", attackers.hear(), "--patience", patience)
-        given += () if turns is None else ("--turns", turns)
+        given += () if options.turns is None else ("--turns", options.turns)
         server = Process(server_core, "server.py", *given)
         children.append(server)
         port = server.hear()
@@ -218,10 +199,11 @@ def run(
             ]
             if not counts:
                 failures.append(f"the attack {name!r} did nothing")
-        if late is not None and (worst := float(quantiles(phases[1].seen["late"])[2])) > late:
-            failures.append(f"99.9 % of honest frames are {worst:.0f} ms late, and {late:.0f} are allowed")
-        if work is not None and (worst := 1000 * max(phases[1].figures["worked"])) > work:
-            failures.append(f"the server worked {worst:.0f} ms between two turns, and {work:.0f} are allowed")
+        late, worked = float(quantiles(phases[1].seen["late"])[2]), 1000 * max(phases[1].figures["worked"])
+        if options.late is not None and late > options.late:
+            failures.append(f"99.9 % of honest frames are {late:.0f} ms late, and {options.late:.0f} are allowed")
+        if options.work is not None and worked > options.work:
+            failures.append(f"the server worked {worked:.0f} ms between two turns, and {options.work:.0f} are allowed")
         if code := server.end():
             failures.append(f"the server ended with {code}")
     finally:
@@ -255,32 +237,26 @@ def run(
 
 def main() -> int:
     """Parse the arguments, attack, and print the report; return the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("seconds", type=float, nargs="?", default=20.0)
-    parser.add_argument("--only", default=",".join(ATTACKS), metavar="NAME,NAME", help=f"of {', '.join(ATTACKS)}")
-    parser.add_argument("--late", type=float, metavar="MS", help="fail if honest frames are later")
-    parser.add_argument("--work", type=float, metavar="MS", help="fail if the server works longer between two turns")
-    parser.add_argument("--turns", type=float, metavar="MS", help="report turns of the event loop with more CPU time")
-    parser.add_argument(
-        "--patience", type=float, metavar="SECONDS", help="most of the server's timeouts; default: a fifth of the time"
+
+    def milliseconds(about: str) -> dict[str, Any]:
+        return {"type": float, "metavar": "MS", "help": about}
+
+    options = arguments(
+        __doc__,
+        ("seconds", {"type": float, "nargs": "?", "default": 20.0}),
+        only=(",".join(ATTACKS), f"some of {', '.join(ATTACKS)}"),
+        late=milliseconds("fail if honest frames are later"),
+        work=milliseconds("fail if the server works longer between two turns"),
+        turns=milliseconds("report turns of the event loop with more CPU time"),
+        patience={"type": float, "help": "most seconds of the server's timeouts; default: a fifth of the time"},
+        streams=(50, "honest ones"),
     )
-    parser.add_argument("--streams", type=int, default=50, help="honest ones")
-    parser.add_argument("--write", action="store_true", help="put the tables into bench/serving/RESULTS.md")
-    options = parser.parse_args()
     names = options.only.split(",")
     if unknown := set(names) - set(ATTACKS):
-        parser.error(f"no attacks: {', '.join(sorted(unknown))}")
+        raise SystemExit(f"no attacks: {', '.join(sorted(unknown))}")
     if len(os.sched_getaffinity(0)) < 2:
-        parser.error("two cores are needed: one for the server")
-    text, failures = run(
-        options.seconds,
-        names,
-        options.streams,
-        late=options.late,
-        work=options.work,
-        turns=options.turns,
-        patience=options.patience,
-    )
+        raise SystemExit("two cores are needed: one for the server")
+    text, failures = run(names, options)
     publish("under-attack", text, options.write)
     for failure in failures:
         print(f"FAILED: {failure}", file=sys.stderr)

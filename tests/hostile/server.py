@@ -17,9 +17,10 @@ import resource
 import signal
 import time
 from array import array
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import suppress
 from functools import partial
+from itertools import repeat
 from typing import Any
 
 from request_shapes import TAGGED
@@ -34,38 +35,17 @@ TICK = 0.005
 CALL = f"<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>{'b ' * 100}</arg_value>\n</tool_call>"
 
 
-class Quick:
-    """Engine that generates one token."""
+class Steps:
+    """Engine that generates the same steps of ids for each request, with a pause before each."""
 
-    def __init__(self, ids: list[int]) -> None:
-        self._ids = ids
-
-    async def generate(self, prompt_ids: Any, sampling: Any) -> AsyncGenerator[list[int], None]:
-        yield self._ids
-
-
-class Forever:
-    """Engine that generates tokens without end, a thousand a second."""
-
-    def __init__(self, ids: list[int]) -> None:
-        self._ids = ids
+    def __init__(self, steps: Iterable[list[int]], pause: float) -> None:
+        self._steps = steps
+        self._pause = pause
 
     async def generate(self, prompt_ids: Any, sampling: Any) -> AsyncGenerator[list[int], None]:
-        while True:
-            await asyncio.sleep(0.02)
-            yield self._ids * 20
-
-
-class Calling:
-    """Engine that calls the function `f` with a long argument, token by token."""
-
-    def __init__(self, ids: list[int]) -> None:
-        self._ids = ids
-
-    async def generate(self, prompt_ids: Any, sampling: Any) -> AsyncGenerator[list[int], None]:
-        for token_id in self._ids:
-            await asyncio.sleep(0.001)
-            yield [token_id]
+        for ids in self._steps:
+            await asyncio.sleep(self._pause)
+            yield ids
 
 
 class Lag:
@@ -99,12 +79,12 @@ class Lag:
 async def be_server(tokens: int, engine_port: int, patience: float) -> None:
     """Run the server until SIGTERM."""
     tokenizer = Tokenizer.default()
-    ids = tokenizer.encode(" and", add_special_tokens=False)
+    ids, end = tokenizer.encode(" and", add_special_tokens=False), min(tokenizer.eos_ids)
     engines = {
         "steady": StepEngine(tokens, tokenizer.encode),
-        "quick": Quick([*ids, min(tokenizer.eos_ids)]),
-        "endless": Forever(ids[:1]),
-        "calling": Calling([*tokenizer.encode(CALL), min(tokenizer.eos_ids)]),
+        "quick": Steps([[*ids, end]], 0),
+        "endless": Steps(repeat(ids[:1] * 20), 0.02),
+        "calling": Steps([[token_id] for token_id in (*tokenizer.encode(CALL), end)], 0.001),
         "hostile": LlamaServerEngine(f"http://127.0.0.1:{engine_port}", tokenizer),
     }
     limits = Limits(request_timeout=min(20.0, patience), stall_timeout=min(30.0, patience))

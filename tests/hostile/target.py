@@ -6,8 +6,9 @@ import asyncio
 import json
 import socket
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
+from itertools import cycle
 from typing import Any
 
 WRONG = "WRONG"
@@ -35,30 +36,23 @@ class Target:
         self._patience = patience
         self.counts: Counter[str] = Counter()
 
-    async def connect(self, *, small: bool = False) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Open a connection, with the smallest receive buffer if `small`."""
-        raw = socket.socket()
-        if small:
-            raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SMALL_BUFFER)
-        try:
-            raw.bind((self.address, 0))
-            raw.setblocking(False)
-            await asyncio.get_running_loop().sock_connect(raw, ("127.0.0.1", self.port))
-            return await asyncio.open_connection(sock=raw, limit=SMALL_BUFFER if small else 1 << 16)
-        except BaseException:
-            raw.close()
-            raise
-
     @asynccontextmanager
     async def connection(
         self, *, small: bool = False
     ) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-        """Open a connection, yield its streams, and abort it at the end of the context."""
-        reader, writer = await self.connect(small=small)
-        try:
-            yield reader, writer
-        finally:
-            writer.transport.abort()
+        """Open a connection, with the smallest receive buffer if `small`; abort it at the end of the context."""
+        with socket.socket() as raw:
+            if small:
+                raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SMALL_BUFFER)
+            raw.bind((self.address, 0))
+            raw.setblocking(False)
+            await asyncio.get_running_loop().sock_connect(raw, ("127.0.0.1", self.port))
+            reader, writer = await asyncio.open_connection(sock=raw, limit=SMALL_BUFFER if small else 1 << 16)
+            try:
+                yield reader, writer
+            finally:
+                writer.transport.abort()
+                raw.detach()  # the transport closes it
 
     async def until_ended(self, ended: Awaitable[object], what: str) -> None:
         """Wait until the server ends a connection.
@@ -75,8 +69,8 @@ class Target:
         else:
             self.counts["ended by the server"] += 1
 
-    async def ask(self, request: bytes, seconds: float = 60.0) -> tuple[int, bytes]:
-        """Send a request on a connection of its own; return the status and the body.
+    async def ask(self, request: bytes, seconds: float = 60.0, *, whole: bool = True) -> tuple[int, bytes]:
+        """Send a request on a connection of its own; return the status and the body, up to its end if `whole`.
 
         The status is 0 if the connection was cut off or no answer came within `seconds`. Counts the result.
         """
@@ -86,6 +80,8 @@ class Target:
                 writer.write(request)
                 while chunk := await reader.read(1 << 16):
                     answer += chunk
+                    if not whole:
+                        break
         except ConnectionError:
             pass
         except TimeoutError:
@@ -112,6 +108,42 @@ def head(path: str, length: int) -> bytes:
         f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nConnection: close\r\n"
         f"Content-Length: {length}\r\n\r\n"
     ).encode()
+
+
+async def send(
+    target: Target,
+    requests: Iterable[bytes],
+    at_once: int,
+    pause: float,
+    wrong: Callable[[int, int, bytes], str] = lambda place, status, body: "",
+    *,
+    whole: bool = True,
+    rest: float = 0.0,
+) -> None:
+    """Send requests in turn until cancelled.
+
+    Args:
+        target: The server.
+        requests: The requests; a generator makes each when it is first sent.
+        at_once: How many are at work.
+        pause: As for `hold`.
+        wrong: Returns the failure that an answer is, from the request's place, the status and the body; "" for none.
+        whole: As for `Target.ask`.
+        rest: Seconds after an answer of a server that is busy.
+
+    """
+    turn = cycle(enumerate(requests))
+
+    async def one() -> None:
+        place, request = next(turn)
+        target.counts["sent"] += 1  # on a busy machine the attack may end before an answer comes
+        status, body = await target.ask(request, whole=whole)
+        if failure := wrong(place, status, body):
+            target.counts[f"{WRONG}: {failure}"] += 1
+        if status in (429, 503):
+            await asyncio.sleep(rest)
+
+    await hold(at_once, one, pause)
 
 
 async def hold(count: int, one: Any, pause: float = 0.01) -> None:

@@ -27,7 +27,7 @@ class WatchedLoop(asyncio.SelectorEventLoop):
     def __init__(self, bound: float) -> None:
         super().__init__()
         self._bound = bound
-        self._spent: dict[str, list[float]] = defaultdict(lambda: [0, 0.0, 0.0])
+        self._spent: dict[str, tuple[int, float, float]] = defaultdict(lambda: (0, 0.0, 0.0))
         self._wrapped = asyncio.Handle._run
         loop = self
 
@@ -35,10 +35,7 @@ class WatchedLoop(asyncio.SelectorEventLoop):
             name = _name(handle)
             begun = time.thread_time()
             loop._wrapped(handle)
-            spent, entry = time.thread_time() - begun, loop._spent[name]
-            entry[0] += 1
-            entry[1] += spent
-            entry[2] = max(entry[2], spent)
+            loop._note(name, time.thread_time() - begun)
 
         asyncio.Handle._run = run  # type: ignore[method-assign]
         gc.callbacks.append(self._collect)
@@ -48,10 +45,11 @@ class WatchedLoop(asyncio.SelectorEventLoop):
         if phase == "start":
             self._collecting = time.thread_time()
             return
-        spent, entry = time.thread_time() - self._collecting, self._spent[f"gc {told['generation']}"]
-        entry[0] += 1
-        entry[1] += spent
-        entry[2] = max(entry[2], spent)
+        self._note(f"gc {told['generation']}", time.thread_time() - self._collecting)
+
+    def _note(self, name: str, spent: float) -> None:
+        count, total, most = self._spent[name]
+        self._spent[name] = (count + 1, total + spent, max(most, spent))
 
     def _run_once(self) -> None:
         self._spent.clear()
@@ -62,8 +60,7 @@ class WatchedLoop(asyncio.SelectorEventLoop):
             return
         dearest = sorted(self._spent.items(), key=lambda item: -item[1][1])[:4]
         told = ", ".join(
-            f"{count:.0f} × {name} {1000 * spent:.1f} (most {1000 * most:.1f})"
-            for name, (count, spent, most) in dearest
+            f"{count} × {name} {1000 * spent:.1f} (most {1000 * most:.1f})" for name, (count, spent, most) in dearest
         )
         line = f"turn of {1000 * all_threads:.0f} ms, {1000 * own:.0f} on the loop: {told}"
         print(line, file=sys.stderr, flush=True)

@@ -8,7 +8,7 @@ import asyncio
 import zlib
 from collections import Counter
 
-from target import MEGABYTE, Target, hold, post
+from target import MEGABYTE, Target, post, send
 
 BOMB = 1536 * MEGABYTE
 """Bytes that the error's body becomes."""
@@ -70,11 +70,7 @@ async def hostile_engine(target: Target) -> None:
     """Ask for answers of the model behind the hostile server."""
     asked = {"model": "hostile", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 1}
     request = post("/v1/chat/completions", asked)
-
-    async def one() -> None:
-        await target.ask(request)
-
-    await hold(1, one, 0.5)
+    await send(target, [request], 1, 0.5)
 
 
 def _bomb() -> bytes:

@@ -6,9 +6,9 @@ import asyncio
 import json
 from base64 import b64encode
 
-from target import MEGABYTE, WRONG, Target, hold, post
+from target import MEGABYTE, WRONG, Target, post, send
 
-CLIENTS = 20
+CLIENTS, PAUSE = 20, 0.01
 MOST = 2048
 """Items of a request that default limits permit."""
 COMPACTED = 22_000
@@ -20,7 +20,11 @@ async def compaction(target: Target) -> None:
     packed = json.dumps(_turns(COMPACTED), separators=(",", ":")).encode()
     item = {"type": "compaction", "id": "cmp_1", "encrypted_content": b64encode(packed).decode()}
     request = post("/v1/responses", {"model": "quick", "input": [item, {"role": "user", "content": "y"}]})
-    await _repeat(target, request, wrong=f"a conversation of {COMPACTED} messages was answered")
+
+    def answered(_place: int, status: int, _body: bytes) -> str:
+        return f"a conversation of {COMPACTED} messages was answered" if status == 200 else ""
+
+    await send(target, [request], CLIENTS, PAUSE, answered, rest=1)
 
 
 async def continued(target: Target) -> None:
@@ -36,7 +40,8 @@ async def continued(target: Target) -> None:
         else:
             previous, length = json.loads(body)["id"], length + len(messages) + 1
             target.counts[f"{WRONG}: a conversation grew to {2 * MOST} messages"] += length > 2 * MOST
-    await _repeat(target, post("/v1/responses", {"model": "quick", "input": "y", "previous_response_id": previous}))
+    request = post("/v1/responses", {"model": "quick", "input": "y", "previous_response_id": previous})
+    await send(target, [request], CLIENTS, PAUSE, rest=1)
 
 
 async def permitted(target: Target) -> None:
@@ -45,7 +50,7 @@ async def permitted(target: Target) -> None:
     requests = [
         post("/v1/chat/completions", {"model": "quick", "messages": messages, "max_tokens": 1}) for messages in forms
     ]
-    await _repeat(target, *requests)
+    await send(target, requests, CLIENTS, PAUSE, rest=1)
 
 
 async def costly_json(target: Target) -> None:
@@ -55,13 +60,11 @@ async def costly_json(target: Target) -> None:
     for value in values:
         many = b",".join([value] * ((MEGABYTE - 200) // (len(value) + 1)))
         requests += [post("/tokenize", b'{"prompt": 5, "a": [%b]%b' % (many, end)) for end in (b"}", b', "\\ud83d"}')]
-    turn = iter(range(1 << 62))
 
-    async def one() -> None:
-        status, _ = await target.ask(requests[next(turn) % len(requests)])
-        target.counts[f"{WRONG}: costly JSON was taken"] += status == 200
+    def taken(_place: int, status: int, _body: bytes) -> str:
+        return "costly JSON was taken" if status == 200 else ""
 
-    await hold(2, one, 0.05)
+    await send(target, requests, 2, 0.05, taken)
 
 
 async def long_texts(target: Target) -> None:
@@ -70,13 +73,7 @@ async def long_texts(target: Target) -> None:
     requests = [
         post("/tokenize", {"prompt": kind * ((MEGABYTE - 100) // len(json.dumps(kind)[1:-1]))}) for kind in kinds
     ]
-    turn = iter(range(1 << 62))
-
-    async def one() -> None:
-        target.counts["sent"] += 1  # on a busy machine the attack may end before an answer comes
-        await target.ask(requests[next(turn) % len(requests)])
-
-    await hold(4, one, 0.05)
+    await send(target, requests, 4, 0.05)
 
 
 async def joined_texts(target: Target) -> None:
@@ -111,26 +108,8 @@ async def joined_texts(target: Target) -> None:
         *(post("/v1/chat/completions", basics | {"messages": given}) for given in chats),
         *(post("/tokenize", {"messages": given}) for given in chats),
     ]
-    turn = iter(range(1 << 62))
-
-    async def one() -> None:
-        await target.ask(requests[next(turn) % len(requests)])
-
-    await hold(4, one, 0.05)
+    await send(target, requests, 4, 0.05)
 
 
 def _turns(count: int, text: str = "x") -> list[dict[str, str]]:
     return [{"role": "user" if turn % 2 == 0 else "assistant", "content": text} for turn in range(count)]
-
-
-async def _repeat(target: Target, *requests: bytes, wrong: str = "") -> None:
-    turn = iter(range(1 << 62))
-
-    async def one() -> None:
-        status, _ = await target.ask(requests[next(turn) % len(requests)])
-        if status == 200 and wrong:
-            target.counts[f"{WRONG}: {wrong}"] += 1
-        if status in (429, 503):
-            await asyncio.sleep(1)
-
-    await hold(CLIENTS, one)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import cycle, product
 
 from serving.clients import handshake
-from target import WRONG, Target, hold, post
+from target import Target, hold, post, send
 
 BODY = b'{"prompt": "a"}'
 CL = b"Content-Length: %d\r\n" % len(BODY)
@@ -87,80 +88,48 @@ FRAMES = [
 
 
 async def http(target: Target) -> None:
-    """Send each malformed request, which must not succeed, also in pipelines."""
-    turn = iter(range(1 << 62))
-    pipeline = (GET + HOST + b"\r\n") * 300
-
-    async def one() -> None:
-        place = next(turn) % (len(REFUSED) + 1)
-        if place == len(REFUSED):
-            await target.ask(pipeline + post("/tokenize", BODY))
-            return
-        async with target.connection() as (reader, writer):
-            writer.write(REFUSED[place])
-            answer = b""
-            async with asyncio.timeout(30):
-                try:
-                    answer = await reader.read(1 << 16)
-                except ConnectionError:
-                    target.counts["cut off"] += 1
-            status = answer[9:12].decode("latin-1") if answer[:7] == b"HTTP/1." else "no answer"
-            target.counts[status] += 1
-            if status in ("101", "200", "500"):
-                target.counts[f"{WRONG}: request {place} got {status}"] += 1
-
-    await hold(3, one, 0.05)
+    """Send each malformed request, which must not succeed, and good ones in pipelines."""
+    pipeline = (GET + HOST + b"\r\n") * 300 + post("/tokenize", BODY)
+    refused = send(target, REFUSED, 3, 0.05, _succeeded, whole=False)
+    await asyncio.gather(refused, send(target, [pipeline], 1, 0.5))
 
 
 async def handshakes(target: Target) -> None:
     """Send each malformed handshake, which must be refused, and not by an internal error."""
-    turn = iter(range(1 << 62))
+    await send(target, HANDSHAKES, 3, 0.02, _succeeded, whole=False)
 
-    async def one() -> None:
-        place = next(turn) % len(HANDSHAKES)
-        status, _ = await target.ask(HANDSHAKES[place], 10)
-        if status in (101, 200, 500):
-            target.counts[f"{WRONG}: handshake {place} got {status}"] += 1
 
-    await hold(3, one, 0.02)
+def _succeeded(place: int, status: int, _body: bytes) -> str:
+    return f"request {place} got {status}" if status in (101, 200, 500) else ""
 
 
 async def not_utf8(target: Target) -> None:
     """Send bodies that are not UTF-8 to every endpoint."""
-    turn = iter(range(1 << 62))
+    cases = list(product(ENDPOINTS, BODIES))
 
-    async def one() -> None:
-        place = next(turn)
-        path, body = ENDPOINTS[place % len(ENDPOINTS)], BODIES[place // len(ENDPOINTS) % len(BODIES)]
-        status, _ = await target.post(path, body)
-        if status not in (0, 400, 408, 429, 503):
-            target.counts[f"{WRONG}: {path} answered {status}"] += 1
+    def taken(place: int, status: int, _body: bytes) -> str:
+        return "" if status in (0, 400, 408, 429, 503) else f"{cases[place][0]} answered {status}"
 
-    await hold(3, one, 0.02)
+    await send(target, [post(*case) for case in cases], 3, 0.02, taken)
 
 
 async def upgrades(target: Target) -> None:
     """Send a handshake right behind a request; its answer must not come first."""
     asked = {"model": "quick", "messages": [{"role": "user", "content": "a"}], "max_tokens": 1}
-    request = post("/v1/chat/completions", asked).replace(b"Connection: close\r\n", b"")
+    request = post("/v1/chat/completions", asked).replace(b"Connection: close\r\n", b"") + handshake()
 
-    async def one() -> None:
-        async with target.connection() as (reader, writer):
-            writer.write(request + handshake())
-            async with asyncio.timeout(30):
-                answer = await reader.readuntil(b"\r\n\r\n")
-            target.counts[status := answer[9:12].decode("latin-1")] += 1
-            target.counts[f"{WRONG}: the upgrade came first"] += status == "101"
+    def upgraded(_place: int, status: int, _body: bytes) -> str:
+        return "the upgrade came first" if status == 101 else ""
 
-    await hold(3, one, 0.02)
+    await send(target, [request], 3, 0.02, upgraded, whole=False)
 
 
 async def frames(target: Target) -> None:
     """Send each bad frame over a websocket of its own; the server must close it."""
-    turn = iter(range(1 << 62))
+    turn = cycle(FRAMES)
 
     async def one() -> None:
-        frame = FRAMES[next(turn) % len(FRAMES)]
+        frame = next(turn)
         async with target.connection() as (reader, writer):
             writer.write(handshake())
             await reader.readuntil(b"\r\n\r\n")

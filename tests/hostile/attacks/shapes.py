@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from request_shapes import HEADS, JOINS, MANY, Request
-from target import MEGABYTE, WRONG, Target, hold, post
+from target import MEGABYTE, Target, post, send
 
 BUSY = (0, 408, 429, 503)
 """Statuses of a server that has had enough of an attacker."""
@@ -52,17 +52,13 @@ async def _shapes(target: Target, shapes: dict[str, Callable[[int], Request]], e
 
 async def _cycle(target: Target, requests: list[Callable[[], Request]], expected: int) -> None:
     """Send the requests in turn, two at a time; each must be answered by the expected status, or not at all."""
-    turn = iter(range(1 << 62))
-    made: dict[int, bytes] = {}
 
-    async def one() -> None:
-        place = next(turn) % len(requests)
-        if place not in made:
-            made[place] = post(*requests[place]())
-            assert len(made[place]) < MEGABYTE
-        target.counts["sent"] += 1
-        status, body = await target.ask(made[place])
-        if status not in (expected, *BUSY):
-            target.counts[f"{WRONG}: request {place} got {status}: {body[:100]!r}"] += 1
+    def made(request: Callable[[], Request]) -> bytes:
+        sent = post(*request())
+        assert len(sent) < MEGABYTE
+        return sent
 
-    await hold(2, one, 0.05)
+    def wrong(place: int, status: int, body: bytes) -> str:
+        return "" if status in (expected, *BUSY) else f"request {place} got {status}: {body[:100]!r}"
+
+    await send(target, map(made, requests), 2, 0.05, wrong)

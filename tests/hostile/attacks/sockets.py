@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
+from itertools import cycle
 
 from serving.clients import handshake
 from target import Target, head, hold, post
@@ -45,10 +46,10 @@ async def unread_bodies(target: Target) -> None:
 
 async def trickled(target: Target) -> None:
     """Send heads and bodies a byte a second."""
-    turn = iter(range(1 << 62))
+    sizes = cycle((None, 60))
 
     async def one() -> None:
-        whole = (head("/tokenize", 5000) + b'{"prompt": "' + b"a" * 4000)[: 60 if next(turn) % 2 else None]
+        whole = (head("/tokenize", 5000) + b'{"prompt": "' + b"a" * 4000)[: next(sizes)]
         start = whole.find(b"\r\n\r\n") + 4 if len(whole) > 60 else 4
         async with target.connection() as (reader, writer):
             target.counts["opened"] += 1
@@ -80,12 +81,12 @@ async def pipelines(target: Target) -> None:
     """Send hundreds of requests on each socket, behind one that takes long, and read no answer."""
     first = post("/v1/chat/completions", ASKED).replace(b"Connection: close\r\n", b"")
     requests = b"GET / HTTP/1.1\r\nHost:a\r\n\r\n" * PIPELINED
-    turn = iter(range(1 << 62))
+    begins = cycle((b"", first))
 
     async def one() -> None:
         async with target.connection(small=True) as (_, writer):
             writer.transport.pause_reading()
-            writer.write((first if next(turn) % 2 else b"") + requests)
+            writer.write(next(begins) + requests)
             target.counts["requests"] += PIPELINED
             await asyncio.sleep(20)
 

@@ -10,7 +10,7 @@ from hashlib import blake2b
 from typing import Any
 
 import msgspec
-from target import Target, hold
+from target import Target, post, send
 
 PATH = "/v1/chat/completions/derender"
 HELD = 740_000
@@ -24,14 +24,7 @@ async def forged(target: Target) -> None:
     ids = json.loads(await _answered(target, "/tokenize", asked))["tokens"]
     honest = json.loads(await _answered(target, PATH, _chunk(ids, None)))["stream_state"]["state"]
     await _answered(target, PATH, _chunk([], _forge(honest, lambda state: None)))  # else the form of states has changed
-    bodies = [json.dumps(_chunk(ids, _forge(honest, change))).encode() for change in CHANGES]
-    turn = iter(range(1 << 62))
-
-    async def one() -> None:
-        status, _ = await target.post(PATH, bodies[next(turn) % len(bodies)])
-        target.counts["accepted"] += status == 200
-
-    await hold(2, one, 0.1)
+    await send(target, [post(PATH, _chunk(ids, _forge(honest, change))) for change in CHANGES], 2, 0.1)
 
 
 async def _answered(target: Target, path: str, body: Any) -> bytes:

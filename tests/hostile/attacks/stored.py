@@ -6,7 +6,7 @@ import asyncio
 import json
 
 from serving.clients import handshake, masked
-from target import Target, hold, post
+from target import Target, hold, post, send
 
 LARGE = 1_000_000
 SOCKETS = 200
@@ -37,11 +37,7 @@ async def idle_sockets(target: Target) -> None:
 async def greedy(target: Target) -> None:
     """Store one conversation of a megabyte after the other."""
     request = post("/v1/responses", {"model": "quick", "input": "a" * LARGE, "store": True, "max_output_tokens": 1})
-
-    async def one() -> None:
-        await target.ask(request)
-
-    await hold(2, one, 0.05)
+    await send(target, [request], 2, 0.05)
 
 
 async def background(target: Target) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+from itertools import cycle
 
 from serving.clients import handshake, masked
 from target import Target, hold, post
@@ -31,12 +32,12 @@ async def large_answers(target: Target) -> None:
 
 async def streams(target: Target) -> None:
     """Ask for answers without end over websockets and server-sent events, and read nothing."""
-    turn = iter(range(1 << 62))
+    over_websocket = cycle((False, True))
     asked = {"model": "endless", "input": "Go on.", "max_output_tokens": 8000, "stream": True}
 
     async def one() -> None:
         async with target.connection(small=True) as (reader, writer):
-            if next(turn) % 2:
+            if next(over_websocket):
                 writer.write(handshake())
                 await reader.readuntil(b"\r\n\r\n")
                 writer.write(masked(json.dumps({"type": "response.create"} | asked)))
