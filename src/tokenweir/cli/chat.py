@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+import tokenweir
 from tokenweir.cli.attachments import read_attachment
 from tokenweir.cli.conversation import COMMANDS, THINK, TerminalConversation, recordings, settings
 from tokenweir.cli.kept import KeptConversations
@@ -88,10 +89,8 @@ def chat(
     """
     import asyncio
 
-    from tokenweir.stream.events.sampling import Sampling
-
     model = load_model(engine, tokenizer, template, engine_key=engine_key)
-    sampling = Sampling(max_tokens=max_tokens, temperature=temperature, seed=seed, stop=stop)
+    sampling = tokenweir.Sampling(max_tokens=max_tokens, temperature=temperature, seed=seed, stop=stop)
     conversation = TerminalConversation(
         model, sampling, system, reasoning, lambda spec: load_model(spec, None, None, engine_key=engine_key)
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 import msgspec
 
+import tokenweir
 from tokenweir.cli.attachments import Attachment, read_attachment
 from tokenweir.cli.kept import KeptConversations
 from tokenweir.cli.model import Model
@@ -26,9 +28,6 @@ from tokenweir.encode.errors import without_number
 
 if TYPE_CHECKING:
     import asyncio
-
-    from tokenweir.stream.engines.replay import Recording
-    from tokenweir.stream.events.sampling import Sampling
 
 COMMANDS = {
     "/system": "[TEXT]: set the system message; without a text there is none",
@@ -71,7 +70,7 @@ class TerminalConversation:
     """
 
     model: Model
-    sampling: Sampling
+    sampling: tokenweir.Sampling
     system: str | None
     think: Think | None
     load: Callable[[str], Model]
@@ -179,22 +178,14 @@ class TerminalConversation:
         self.note(f"{self.model.about}\n")
 
     def _attach(self, path: str, _: asyncio.Runner) -> None:
-        self.attach(path)
-
-    def attach(self, path: str) -> None:
-        """Attach a file to the next message; an empty path removes all attached files. Print what has happened."""
         if not path:
             self.attached.clear()
             self.note("No file is attached.\n")
             return
-        try:
-            file = read_attachment(path, self.model.engine)
-        except (OSError, ValueError, RuntimeError) as error:  # an unknown home folder, or a null character
-            self.note(f"not attached: {without_number(error)}\n")
-            return
-        self.attached.append(file)
-        names = ", ".join(file.name for file in self.attached)
-        self.note(f"With the next message: {names}.\n")
+        with self._noted("not attached"):
+            self.attached.append(read_attachment(path, self.model.engine))
+            names = ", ".join(file.name for file in self.attached)
+            self.note(f"With the next message: {names}.\n")
 
     def _retry(self, _: str, runner: asyncio.Runner) -> None:
         asked = next((i for i in reversed(range(len(self.messages))) if self.messages[i]["role"] == "user"), None)
@@ -222,26 +213,28 @@ class TerminalConversation:
         if not name:
             self.note("give /save a file\n")
             return
-        try:
+        with self._noted("not saved"):
             text = json.dumps(self._all(), ensure_ascii=False, indent=1) + "\n"
             Path(name).expanduser().write_bytes(text.encode())
-        except (OSError, ValueError, RuntimeError) as error:  # invalid UTF-8, or an unknown home folder
-            self.note(f"not saved: {without_number(error)}\n")
-        else:
             self.note(f"{len(self._all())} messages are in {name}.\n")
 
     def _load(self, name: str, _: asyncio.Runner) -> None:
         if not name:
             self.note("give /load a file\n")
             return
-        try:
+        with self._noted("not loaded"):
             self._take(Path(name).expanduser().read_text("utf-8"))
-        except (OSError, ValueError, RuntimeError) as error:  # nested too deep, or an unknown home folder
-            self.note(f"not loaded: {without_number(error)}\n")
-            return
-        if self.kept is not None:
-            self.kept.begin()
-        self.note(f"{len(self._all())} messages are loaded.\n")
+            if self.kept is not None:
+                self.kept.begin()
+            self.note(f"{len(self._all())} messages are loaded.\n")
+
+    @contextmanager
+    def _noted(self, what: str) -> Iterator[None]:
+        """Context manager that ends at an error of a file or its name, and notes it behind `what` is the matter."""
+        try:
+            yield
+        except (OSError, ValueError, RuntimeError) as error:  # invalid UTF-8, nested too deep, an unknown home folder
+            self.note(f"{what}: {without_number(error)}\n")
 
     def _take(self, text: str) -> None:
         """Take the messages that a text in JSON has; raise `ValueError` if it has none."""
@@ -256,11 +249,9 @@ class TerminalConversation:
 
     def _clear(self, *_: object) -> None:
         self.messages.clear()
-        try:
+        with self._noted("The kept file stays"):
             if self.kept is not None:
                 self.kept.forget()
-        except OSError as error:
-            self.note(f"The kept file stays: {without_number(error)}\n")
         self.note("The conversation is forgotten.\n")
 
     def _keep(self) -> None:
@@ -272,9 +263,6 @@ class TerminalConversation:
             self.kept = None
 
     def _demo(self, name: str, runner: asyncio.Runner) -> None:
-        from tokenweir.stream.engines.replay import ReplayEngine
-        from tokenweir.stream.events.sampling import Sampling
-
         recording = next((recording for recording in recordings() if name in recording.name), None)
         if recording is None:
             names = ", ".join(recording.name for recording in recordings())
@@ -282,9 +270,9 @@ class TerminalConversation:
             return
         tok = load_tokenizer(None)
         about = f"A recording named {recording.name}, not a model. The question was: {recording.prompt}"
-        model = Model(ReplayEngine([recording]), tok, load_template(None, tok), about)
+        model = Model(tokenweir.ReplayEngine([recording]), tok, load_template(None, tok), about)
         self.note(f"{about}\n\n")
-        self._show(model, Sampling(), [{"role": "user", "content": recording.prompt}], runner)
+        self._show(model, tokenweir.Sampling(), [{"role": "user", "content": recording.prompt}], runner)
 
     # -- answers -------------------------------------------------------------------------------------------------------
 
@@ -305,33 +293,36 @@ class TerminalConversation:
             else:  # templates refuse two user messages in a row
                 del self.messages[before:]
 
-    def _show(self, model: Model, sampling: Sampling, messages: list[dict[str, Any]], runner: asyncio.Runner) -> str:
+    def _show(
+        self, model: Model, sampling: tokenweir.Sampling, messages: list[dict[str, Any]], runner: asyncio.Runner
+    ) -> str:
         """Generate and show an answer to `messages`, up to its end or to Ctrl-C, and return its text."""
         dimness = styled(sys.stdout)
         think = self.think or ("dim" if dimness else "hide")
-        answer = ShownAnswer(_view(), think, labelled=think == "show" or not dimness)
+        view = _view()
+        answer = ShownAnswer(view, think, labelled=think == "show" or not dimness)
         try:
             with keys_wait():
-                runner.run(_stream(model, sampling, messages, answer))
+                runner.run(_stream(model, sampling, messages, answer, view))
         except KeyboardInterrupt:
             if not sys.stdin.isatty():
                 raise
         finally:
-            answer.close()
+            view.close()
         self.note(f"[{answer.summary()}]\n")
         self._ids = answer.ids
         return answer.text
 
 
-async def _stream(model: Model, sampling: Sampling, messages: list[dict[str, Any]], answer: ShownAnswer) -> None:
-    """Generate an answer to `messages`, and show it by `answer` as it comes."""
+async def _stream(
+    model: Model, sampling: tokenweir.Sampling, messages: list[dict[str, Any]], answer: ShownAnswer, view: View
+) -> None:
+    """Generate an answer to `messages`, and show it by `answer` in its view as it comes."""
     import asyncio
 
-    from tokenweir.stream.chat.chat import chat as stream
-
-    drawing = asyncio.create_task(_draw(answer))
+    drawing = asyncio.create_task(_draw(view))
     try:
-        async with stream(
+        async with tokenweir.chat(
             messages, engine=model.engine, tokenizer=model.tokenizer, template=model.template, sampling=sampling
         ) as deltas:
             async for delta in deltas:
@@ -340,14 +331,14 @@ async def _stream(model: Model, sampling: Sampling, messages: list[dict[str, Any
         drawing.cancel()
 
 
-async def _draw(answer: ShownAnswer) -> None:
-    """Draw an answer again and again until cancelled: at most 30 times a second, and at most a quarter of the time."""
+async def _draw(view: View) -> None:
+    """Draw a view again and again until cancelled: at most 30 times a second, and at most a quarter of the time."""
     import asyncio
     import time
 
     while True:
         began = time.monotonic()
-        answer.draw()
+        view.draw()
         await asyncio.sleep(max(1 / 30, 3 * (time.monotonic() - began)))
 
 
@@ -358,7 +349,7 @@ def _view() -> View:
         raise missing_extra("a chat at a terminal needs", error) from error
 
 
-def recordings() -> tuple[Recording, ...]:
+def recordings() -> tuple[tokenweir.Recording, ...]:
     """Return the recordings that `/demo` plays."""
     from tokenweir.stream.engines.replay import default_recordings
 
@@ -372,7 +363,7 @@ def settings() -> list[str]:
     return [name for name in DEFAULTS if name != "n"]
 
 
-def _with_field(sampling: Sampling, name: str, value: str) -> Sampling:
+def _with_field(sampling: tokenweir.Sampling, name: str, value: str) -> tokenweir.Sampling:
     """Return a copy of the sampling with one field changed.
 
     Args:
@@ -385,7 +376,7 @@ def _with_field(sampling: Sampling, name: str, value: str) -> Sampling:
         ValueError: It is out of range.
 
     """
-    from tokenweir.stream.events.sampling import DEFAULTS, Sampling
+    from tokenweir.stream.events.sampling import DEFAULTS
 
     fields = {**sampling.given(), name: DEFAULTS[name]}
     if value:
@@ -395,4 +386,4 @@ def _with_field(sampling: Sampling, name: str, value: str) -> Sampling:
             fields[name] = value
         if name == "stop":
             fields[name] = tuple(fields[name]) if isinstance(fields[name], list) else (fields[name],)
-    return Sampling(**fields)
+    return tokenweir.Sampling(**fields)

@@ -7,17 +7,15 @@ import sys
 from collections.abc import Collection, Mapping
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from msgspec import Struct
 from msgspec.structs import fields
 
+import tokenweir
 from tokenweir.cli.options import FROM_ENVIRONMENT, json_option, load_tokenizer, tokenizer_option
 from tokenweir.encode.base.visible_text import visible
-
-if TYPE_CHECKING:
-    from tokenweir.encode.tokenizer import Tokenizer
 
 MARGIN = 16  # columns of the text form's names
 ONE_LINE = str.maketrans("\t\n", "␉␊")
@@ -43,7 +41,7 @@ def inspect(tokenizer: Path | None, as_json: bool) -> None:
         sys.stdout.write(visible(_text(tok, facts)))
 
 
-def describe(tokenizer: Tokenizer) -> dict[str, Any]:
+def describe(tokenizer: tokenweir.Tokenizer) -> dict[str, Any]:
     """Return what is known about a tokenizer as JSON values, by name; of large tables only the number of entries."""
     from tokenweir.encode.tokenizer import core_of
     from tokenweir.stream.decode.parsers.detection import read_prompt
@@ -105,7 +103,7 @@ def _component(value: Any) -> Any:
     return value
 
 
-def _text(tokenizer: Tokenizer, facts: Mapping[str, Any]) -> str:
+def _text(tokenizer: tokenweir.Tokenizer, facts: Mapping[str, Any]) -> str:
     """Format the result of `describe` for people: a label, one line for each part, and the first entries of long lists."""
     ends = [f"{token_id} {token}" for token_id, token in facts["eos"]["tokens"].items()]
     added = [
@@ -124,7 +122,11 @@ def _text(tokenizer: Tokenizer, facts: Mapping[str, Any]) -> str:
         "automata": [f"{a['states']} states by {a['classes']} classes, {a['dialect']}" for a in facts["patterns"]],
         "patterns": [a["pattern"] for a in facts["patterns"]],
         "post-processor": _parts(tokenizer.spec.post_processor),
-        "flags": [f"{name} {str(flag).lower()}" for name, flag in _flags(tokenizer) if flag is not None],
+        "flags": [
+            f"add_{which}_token {str(facts[f'add_{which}']).lower()}"
+            for which in ("bos", "eos")
+            if facts[f"add_{which}"] is not None
+        ],
         "puts around": [f"{token_id} {tokenizer.id_to_token(token_id)}" for token_id in facts["around"]],
         "decoder": _parts(tokenizer.spec.decoder),
         "added tokens": added,
@@ -142,14 +144,6 @@ def _text(tokenizer: Tokenizer, facts: Mapping[str, Any]) -> str:
         for label, entry in zip_longest([name], entries or ["none"], fillvalue="")
     )
     return "".join(lines)
-
-
-def _flags(tokenizer: Tokenizer) -> list[tuple[str, bool | None]]:
-    """Return pairs of a flag's name in the files and whether it is set: for the begin-of-text token and the end token.
-
-    A flag that the files do not set is None.
-    """
-    return [("add_bos_token", tokenizer.spec.add_bos), ("add_eos_token", tokenizer.spec.add_eos)]
 
 
 def _parts(component: Struct | None) -> list[str]:

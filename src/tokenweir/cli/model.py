@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+import tokenweir
 from tokenweir.cli.options import load_template, load_tokenizer
 from tokenweir.encode.base.visible_text import visible
 from tokenweir.encode.errors import EngineError, TokenizerFileError
 
 if TYPE_CHECKING:
-    from tokenweir.encode.tokenizer import Tokenizer
-    from tokenweir.stream.engines.protocol import Engine
     from tokenweir.stream.engines.served_model import ServedModel
     from tokenweir.stream.engines.startup import RemoteEngine
-    from tokenweir.templates.chat_template import ChatTemplate
 
 
 class ServerClient(NamedTuple):
@@ -34,29 +32,19 @@ class ServerClient(NamedTuple):
     """
 
     describe: Callable[[], Awaitable[ServedModel]]
-    engine: Callable[[Tokenizer, ServedModel], RemoteEngine]
+    engine: Callable[[tokenweir.Tokenizer, ServedModel], RemoteEngine]
     has_template: bool = False
 
 
-def _vllm(url: str, key: str | None, thinks_first: bool) -> ServerClient:
-    from tokenweir.stream.engines.vllm import VllmEngine
-
-    engine = VllmEngine(url, api_key=key, thinks_first=thinks_first)
-    return ServerClient(engine.served, lambda _, __: engine)
-
-
-def _sglang(url: str, key: str | None, thinks_first: bool) -> ServerClient:
-    from tokenweir.stream.engines.sglang import SglangEngine
-
-    engine = SglangEngine(url, api_key=key, thinks_first=thinks_first)
+def _openai(engine: tokenweir.VllmEngine | tokenweir.SglangEngine) -> ServerClient:
     return ServerClient(engine.served, lambda _, __: engine)
 
 
 def _llama_server(url: str, key: str | None, _: bool) -> ServerClient:
-    from tokenweir.stream.engines.llama_server import LlamaServerEngine, llama_server, served
+    from tokenweir.stream.engines.llama_server import llama_server, served
 
-    def connect(tokenizer: Tokenizer, model: ServedModel) -> RemoteEngine:
-        engine = LlamaServerEngine(url, tokenizer, api_key=key)
+    def connect(tokenizer: tokenweir.Tokenizer, model: ServedModel) -> RemoteEngine:
+        engine = tokenweir.LlamaServerEngine(url, tokenizer, api_key=key)
         engine.context_size = model.context_size
         return engine
 
@@ -64,34 +52,25 @@ def _llama_server(url: str, key: str | None, _: bool) -> ServerClient:
 
 
 SERVERS: dict[str, Callable[[str, str | None, bool], ServerClient]] = {
-    "vllm": _vllm,
-    "sglang": _sglang,
+    "vllm": lambda url, key, first: _openai(tokenweir.VllmEngine(url, api_key=key, thinks_first=first)),
+    "sglang": lambda url, key, first: _openai(tokenweir.SglangEngine(url, api_key=key, thinks_first=first)),
     "llama-server": _llama_server,
 }
 """The engines behind a URL, by their names: clients, of the URL, the API key, and whether the server thinks first."""
 
 
-def _ctranslate2(folder: str) -> Engine:
-    from tokenweir.stream.engines.ctranslate2 import CTranslate2Engine
-
-    return CTranslate2Engine(folder, logprobs=True)
-
-
-def _gguf(file: str) -> Engine:
+def _gguf(file: str) -> tokenweir.Engine:
     from tokenweir.stream.engines.xllamacpp import XllamacppEngine
 
     return XllamacppEngine.from_file(Path(file))
 
 
-def _transformers(folder: str) -> Engine:
-    from tokenweir.stream.engines.transformers import TransformersEngine
-
-    return TransformersEngine(folder)
-
-
-FOLDERS: dict[str, Callable[[str], Engine]] = {"ctranslate2": _ctranslate2, "transformers": _transformers}
+FOLDERS: dict[str, Callable[[str], tokenweir.Engine]] = {
+    "ctranslate2": lambda folder: tokenweir.CTranslate2Engine(folder, logprobs=True),
+    "transformers": lambda folder: tokenweir.TransformersEngine(folder),
+}
 """The engines that load a folder."""
-FILES: dict[str, Callable[[str], Engine]] = {"gguf": _gguf}
+FILES: dict[str, Callable[[str], tokenweir.Engine]] = {"gguf": _gguf}
 """The engines that load a file, which has the tokenizer, too."""
 
 
@@ -146,9 +125,9 @@ class Model:
 
     """
 
-    engine: Engine
-    tokenizer: Tokenizer
-    template: ChatTemplate
+    engine: tokenweir.Engine
+    tokenizer: tokenweir.Tokenizer
+    template: tokenweir.ChatTemplate
     about: str
     name: str = "default"
     remote: RemoteEngine | None = None
@@ -189,7 +168,7 @@ def load_model(
         )
     if spec == "local" or (spec is None and tokenizer is None and not missing()):
         return _local(tokenizer, template)
-    engine: Engine
+    engine: tokenweir.Engine
     name = "default"
     if spec is None:
         if tokenizer is not None:
@@ -228,29 +207,23 @@ def _local(tokenizer: Path | None, template: Path | None) -> Model:
     return Model(engine, tok, load_template(template, tok), about, NAME)
 
 
-def _toy(kind: str, argument: str) -> Engine:
+def _toy(kind: str, argument: str) -> tokenweir.Engine:
     if kind == "ngram" and not argument:
-        from tokenweir.stream.engines.ngram import NgramEngine
-
-        return NgramEngine()
+        return tokenweir.NgramEngine()
     if kind == "ngram":
         raise click.UsageError(f"unknown engine {kind}:{argument}: give {ENGINES}")
-    from tokenweir.stream.engines.replay import Recording, ReplayEngine
-
     if argument.endswith(".json"):
-        return ReplayEngine([Recording.from_file(argument)])
+        return tokenweir.ReplayEngine([tokenweir.Recording.from_file(argument)])
     try:
-        return ReplayEngine(name=argument or None)
+        return tokenweir.ReplayEngine(name=argument or None)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
 
 
-def _none(argument: str, thinks_first: bool) -> Engine:
-    from tokenweir.stream.engines.no_engine import NoEngine
-
+def _none(argument: str, thinks_first: bool) -> tokenweir.Engine:
     if argument and not (argument.isascii() and argument.isdigit() and int(argument)):
         raise click.UsageError(f"none:{argument}: give the length of the model's context, such as none:32768")
-    return NoEngine(int(argument) if argument else None, thinks_first=thinks_first)
+    return tokenweir.NoEngine(int(argument) if argument else None, thinks_first=thinks_first)
 
 
 def _meant(spec: str) -> str:
@@ -306,7 +279,6 @@ def _connect_to_server(
 
     from tokenweir.stream.engines.served_model import ServedModel
     from tokenweir.stream.engines.startup import NOT_UP, until_up
-    from tokenweir.templates.chat_template import ChatTemplate
 
     client = SERVERS[kind](url, key, thinks_first)
     needed = tokenizer is None or (client.has_template and template is None)
@@ -319,7 +291,7 @@ def _connect_to_server(
                 raise
     tok = load_tokenizer(tokenizer or _require_local_path(url, model.path))
     if template is None and model.template is not None:
-        chosen = ChatTemplate(
+        chosen = tokenweir.ChatTemplate(
             model.template,
             name=f"of {url}",
             special_tokens=tok.spec.special_roles,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import click
 
+import tokenweir
 from tokenweir.encode.base.visible_text import visible
 from tokenweir.encode.errors import (
     DeviceError,
@@ -21,9 +22,7 @@ from tokenweir.encode.errors import (
 )
 
 if TYPE_CHECKING:
-    from tokenweir.encode.tokenizer import Tokenizer
     from tokenweir.gpu import GpuEncoder
-    from tokenweir.templates.chat_template import ChatTemplate
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -71,7 +70,7 @@ def text_options(command: Command) -> Command:
     return command
 
 
-def load_tokenizer(path: Path | None) -> Tokenizer:
+def load_tokenizer(path: Path | None) -> tokenweir.Tokenizer:
     """Load the tokenizer at a path.
 
     Args:
@@ -83,9 +82,7 @@ def load_tokenizer(path: Path | None) -> Tokenizer:
         TokenizerFileError: There is no such file or model, or it is not a tokenizer.
 
     """
-    from tokenweir.encode.tokenizer import Tokenizer
-
-    return Tokenizer.default() if path is None else Tokenizer.from_file(find_model(path))
+    return tokenweir.Tokenizer.default() if path is None else tokenweir.Tokenizer.from_file(find_model(path))
 
 
 def find_model(path: Path) -> Path:
@@ -112,7 +109,7 @@ def find_model(path: Path) -> Path:
     return path
 
 
-def load_gpu_encoder(tokenizer: Tokenizer, device: str) -> GpuEncoder | None:
+def load_gpu_encoder(tokenizer: tokenweir.Tokenizer, device: str) -> GpuEncoder | None:
     """Make the encoder on a GPU for a value of `--device`; return None if the tokenizer is to encode on the CPU.
 
     Args:
@@ -136,17 +133,15 @@ def load_gpu_encoder(tokenizer: Tokenizer, device: str) -> GpuEncoder | None:
         return None
 
 
-def load_template(path: Path | None, tokenizer: Tokenizer, **options: Any) -> ChatTemplate:
+def load_template(path: Path | None, tokenizer: tokenweir.Tokenizer, **options: Any) -> tokenweir.ChatTemplate:
     """Load the chat template at `path` for `tokenizer`; None for the template that came with the tokenizer.
 
     The options are those of `ChatTemplate`.
     """
-    from tokenweir.templates.chat_template import ChatTemplate
-
     if path is None:
-        return ChatTemplate.from_tokenizer(tokenizer, **options)
+        return tokenweir.ChatTemplate.from_tokenizer(tokenizer, **options)
     options |= {"special_tokens": tokenizer.spec.special_roles, "control_tokens": tokenizer.control_texts}
-    return ChatTemplate.from_file(path, **options)
+    return tokenweir.ChatTemplate.from_file(path, **options)
 
 
 def missing_extra(what: str, error: ImportError, extra: str = "chat") -> TokenweirError:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 import click
 
+import tokenweir
 from tokenweir.cli.model import engine_key_option, engine_option, load_model, note, thinks_first_option
 from tokenweir.cli.options import (
     FROM_ENVIRONMENT,
@@ -32,9 +33,6 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
     from types import FrameType
-
-    from tokenweir.stream.serve.limits.limits import Limits
-    from tokenweir.stream.serve.transport.server import Server
 
 ARGUMENTS = "tokenweir.serve.arguments"
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -159,11 +157,7 @@ def serve(
     """
     import asyncio
 
-    from tokenweir.stream.engines.ngram import NgramEngine
-    from tokenweir.stream.engines.protocol import Engine
-    from tokenweir.stream.engines.replay import ReplayEngine
     from tokenweir.stream.engines.startup import check_answer, until_up
-    from tokenweir.stream.prompts.batching.batcher import PromptBatcher
 
     try:
         from tokenweir.stream.serve.answers.cache_salt import LEAST_SECRET
@@ -196,9 +190,9 @@ def serve(
     if access_log:
         _log_accesses()
     served = load_model(engine, tokenizer, template, engine_key=engine_key, thinks_first=thinks_first, wait=engine_wait)
-    engines: dict[str, Engine] = {model or served.name: served.engine}
-    if isinstance(served.engine, NgramEngine):
-        engines.setdefault("demo", ReplayEngine())  # over the same vocabulary, and better to look at
+    engines: dict[str, tokenweir.Engine] = {model or served.name: served.engine}
+    if isinstance(served.engine, tokenweir.NgramEngine):
+        engines.setdefault("demo", tokenweir.ReplayEngine())  # over the same vocabulary, and better to look at
     gpu = load_gpu_encoder(served.tokenizer, device)
 
     async def run() -> None:
@@ -212,7 +206,7 @@ def serve(
         prepare_memory(loop)
         raise_descriptor_limit(limits.max_connections)
         async with (
-            PromptBatcher(gpu) if gpu else nullcontext() as encoder,
+            tokenweir.PromptBatcher(gpu) if gpu else nullcontext() as encoder,
             start(
                 engine=engines,
                 tokenizer=served.tokenizer,
@@ -255,7 +249,7 @@ def serve(
     asyncio.run(run())
 
 
-def _close_on_failure(server: Server) -> Callable[[asyncio.Task[None]], None]:
+def _close_on_failure(server: tokenweir.Server) -> Callable[[asyncio.Task[None]], None]:
     """Return a callback of the task that waits for the engine: it closes the server if the engine cannot answer."""
 
     def close(task: asyncio.Task[None]) -> None:
@@ -312,11 +306,9 @@ def _end() -> None:
     os._exit(1)
 
 
-def _limits(given: tuple[str, ...]) -> Limits:
+def _limits(given: tuple[str, ...]) -> tokenweir.Limits:
     """Parse the values of `--limit`, each `NAME=VALUE`; raise `click.UsageError` for an unknown name or bad value."""
-    from tokenweir.stream.serve.limits.limits import Limits
-
-    kinds = {field.name: float if isinstance(field.default, float) else int for field in fields(Limits)}
+    kinds = {field.name: float if isinstance(field.default, float) else int for field in fields(tokenweir.Limits)}
     values: dict[str, Any] = {}  # each of its field's kind
     for item in given:
         name, _, value = item.partition("=")
@@ -328,6 +320,6 @@ def _limits(given: tuple[str, ...]) -> Limits:
             kind = "integer" if kinds[name] is int else "number"
             raise click.UsageError(f"--limit {item}: {value!r} is not a valid {kind}") from None
     try:
-        return Limits(**values)
+        return tokenweir.Limits(**values)
     except ValueError as error:
         raise click.UsageError(f"--limit {error}") from error

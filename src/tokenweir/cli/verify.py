@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +27,6 @@ from tokenweir.encode.base.visible_text import visible
 from tokenweir.encode.errors import TemplateError, TokenweirError
 
 if TYPE_CHECKING:
-    from tokenweir.verify.comparison import Difference
     from tokenweir.verify.run import Part, Verification
 
 SHOWN = 400  # characters of a value in an example
@@ -91,12 +89,10 @@ def verify(model: Path, files: tuple[Path, ...], template: Path | None, strings:
         raise click.exceptions.Exit(1)
 
 
-@contextmanager
-def _progress(label: str, length: int, as_json: bool) -> Iterator[Any]:
-    """Context manager of a progress bar on stderr, which is hidden unless a person watches."""
+def _progress(label: str, length: int, as_json: bool) -> Any:
+    """Return a progress bar on stderr, a context manager, which is hidden unless a person watches."""
     hidden = as_json or not styled(sys.stderr)
-    with click.progressbar(length=length, label=visible(label), file=sys.stderr, hidden=hidden) as bar:
-        yield bar
+    return click.progressbar(length=length, label=visible(label), file=sys.stderr, hidden=hidden)
 
 
 def _report(path: Path, verification: Verification, parts: Iterable[Part], as_json: bool) -> None:
@@ -109,14 +105,7 @@ def _report(path: Path, verification: Verification, parts: Iterable[Part], as_js
             "compared": verification.covers,
             "absent": verification.absent,
             "parts": [
-                {
-                    "name": part.name,
-                    "items": part.items,
-                    "characters": part.characters,
-                    "differences": part.differences,
-                    "guarded": part.guarded,
-                    "example": part.example and _example(part.place, part.example),
-                }
+                {name: value for name, value in vars(part).items() if name != "place"} | {"example": _example(part)}
                 for part in parts
             ],
         }
@@ -139,19 +128,21 @@ def _report(path: Path, verification: Verification, parts: Iterable[Part], as_js
             f"in {guarded:,} prompts a text spells a control token: text here, a control token in the references"
         )
     for part in parts:
-        if part.example is not None:
-            example = _example(part.place, part.example)
+        if example := _example(part):
             lines += ["", f"{part.name}: {example['what']} differs ({example['place']})"]
             lines += [f"  {name:7}{example[name]}" for name in ("given", "ours", "theirs")]
     sys.stdout.write(visible("\n".join(lines)) + "\n")
 
 
-def _example(place: str, difference: Difference) -> dict[str, str]:
-    """Return a difference as texts."""
+def _example(part: Part) -> dict[str, str] | None:
+    """Return the example of a difference as texts; None without one."""
+    difference = part.example
+    if difference is None:
+        return None
     shown = {name: repr(getattr(difference, name)) for name in ("given", "ours", "theirs")}
     if isinstance(difference.given, tuple):  # a conversation
         shown["given"] = json.dumps({"messages": difference.given[0]} | difference.given[1], ensure_ascii=False)
     elif isinstance(difference.given, str):
         shown["given"] = json.dumps(difference.given)
     short = {name: text if len(text) <= SHOWN else f"{text[:SHOWN]}… ({len(text):,})" for name, text in shown.items()}
-    return {"what": difference.what, "place": place} | short
+    return {"what": difference.what, "place": part.place} | short

@@ -25,10 +25,11 @@ def xterm(monkeypatch):
 
 def shown(deltas, out=None, think="hide"):
     out = out or io.StringIO()
-    answer = ShownAnswer(PlainView(out), think, labelled=think == "show")
+    view = PlainView(out)
+    answer = ShownAnswer(view, think, labelled=think == "show")
     for delta in deltas:
         answer.step(delta)
-    answer.close()
+    view.close()
     return answer, out.getvalue()
 
 

@@ -13,7 +13,12 @@ Think = Literal["show", "dim", "hide"]
 
 
 class ShownAnswer:
-    """Display of one answer: it shows deltas by channel in a view, and makes a summary of tokens and time."""
+    """Display of one answer: it shows deltas by channel in a view, and makes a summary of tokens and time.
+
+    Attributes:
+        ids: All ids so far, those of thinking and tool calls included.
+
+    """
 
     def __init__(self, view: View, think: Think, *, labelled: bool) -> None:
         """Start an answer, and the clock of `summary`.
@@ -32,7 +37,7 @@ class ShownAnswer:
         self._channel: str | None = None
         self._reason = "Ctrl-C"
         self._prompt_tokens = self._thinking_tokens = 0
-        self._ids: list[int] = []
+        self.ids: list[int] = []
         self._started = time.monotonic()
         self._arrivals: list[tuple[float, int]] = []  # first and last: the time, and the tokens until then
 
@@ -41,18 +46,13 @@ class ShownAnswer:
         """The text of the answer so far, as the model wrote it; without thinking and tool calls."""
         return "".join(self._texts)
 
-    @property
-    def ids(self) -> list[int]:
-        """All ids so far, those of thinking and tool calls included."""
-        return self._ids
-
     def step(self, delta: Delta) -> None:
         """Add a delta, and pass its text to the view."""
         from tokenweir.stream.events.deltas import Finish, ReasoningDelta, TextDelta
 
-        self._ids += delta.token_ids
+        self.ids += delta.token_ids
         if delta.token_ids:
-            self._arrivals[1:] = [(time.monotonic(), len(self._ids))]
+            self._arrivals[1:] = [(time.monotonic(), len(self.ids))]
         match delta:
             case Finish(reason, stop_reason, usage):
                 self._reason = str(reason) if stop_reason is None else f"{reason} at {stop_reason!r}"
@@ -80,18 +80,10 @@ class ShownAnswer:
             self._channel = channel
         self._view.write(text)
 
-    def draw(self) -> None:
-        """Draw on the screen what has been added since the last call."""
-        self._view.draw()
-
-    def close(self) -> None:
-        """Draw everything, and end the line on which the answer ends."""
-        self._view.close()
-
     def summary(self) -> str:
         """Return a line with the number of tokens, the time to the first one, the rate, and why the answer ended."""
         thinking = f", {self._thinking_tokens} thinking" if self._thinking_tokens else ""
-        parts = [f"{len(self._ids)} tokens{thinking}"]
+        parts = [f"{len(self.ids)} tokens{thinking}"]
         if self._prompt_tokens:
             parts.append(f"prompt {self._prompt_tokens}")
         if self._arrivals:

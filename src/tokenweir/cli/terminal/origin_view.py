@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
+import tokenweir
 from tokenweir.cli.terminal.token_view import GROUNDS, console_of, one_line
 from tokenweir.encode.base.visible_text import visible
 
-if TYPE_CHECKING:
-    from tokenweir.templates.prompt import Prompt
 
-
-def draw(prompt: Prompt, out: TextIO) -> None:
+def draw(prompt: tokenweir.Prompt, out: TextIO) -> None:
     """Print a prompt, with the template's text dim and the text of each other origin on a colour, and a legend of origins.
 
     Args:
