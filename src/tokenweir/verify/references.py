@@ -19,13 +19,13 @@ import importlib
 import itertools
 import json
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cache
 from http.client import HTTPConnection
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from unittest import mock
 from urllib.parse import urlsplit
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     import tokenizers
 
 Ids = Sequence[Sequence[int]]
+T = TypeVar("T")
 
 
 @cache
@@ -53,12 +54,18 @@ class _Library:
     """Base of the references: no offsets, of those that there are both ends, and eager byte fallback."""
 
     byte_fallback = "eager"
+    special_tokens: list[str]
 
     def offsets(self, texts: Sequence[str], *, add_special_tokens: bool = True) -> Sequence[Any]:
         return [None] * len(texts)
 
     def known(self, offsets: Sequence[tuple[int, int]]) -> Sequence[Any]:
         return offsets
+
+    def _of_plain(self, texts: Sequence[str], results: Iterable[T]) -> list[T | None]:
+        """Return the result of each text, but None if a special token is in the text."""
+        special = (any(token in text for token in self.special_tokens) for text in texts)
+        return [None if found else result for found, result in zip(special, results, strict=True)]
 
 
 class HuggingFace(_Library):
@@ -82,9 +89,7 @@ class HuggingFace(_Library):
         added = self.tokenizer.get_added_tokens_decoder().items()
         control = {i for i, token in added if token.special or not is_plain(token.content)}
         kept = {file["model"].get("unk_token")}
-        if "merges" in file["model"] and "ByteLevel" in json.dumps(
-            file["pre_tokenizer"]
-        ):  # no other token stands for the byte
+        if "merges" in file["model"] and "ByteLevel" in json.dumps(file["pre_tokenizer"]):  # none else is the byte
             kept.update(tokenizers.pre_tokenizers.ByteLevel.alphabet())
         self.plain = _plain(self.tokenizer, file, control, kept)
         self.ids = sorted(self.tokenizer.get_vocab(with_added_tokens=True).values())
@@ -231,15 +236,13 @@ class SentencePiece(_Library):
         self._bytes = {i: int(self.model.id_to_piece(i)[3:5], 16) for i in self.ids if self.model.is_byte(i)}
 
     def encode(self, texts: Sequence[str], *, add_special_tokens: bool) -> list[list[int] | None]:
-        plain = self.encode_plain(texts)
-        return [None if self._has_control(text) else ids for text, ids in zip(texts, plain, strict=True)]
+        return self._of_plain(texts, self.encode_plain(texts))
 
     def encode_plain(self, texts: Sequence[str]) -> list[list[int]]:
         return [self.model.encode(text) for text in texts]
 
     def offsets(self, texts: Sequence[str], *, add_special_tokens: bool = True) -> list[list[tuple[int, int]] | None]:
-        every = (None if self._has_control(text) else self.model.EncodeAsOffsetMapping(text) for text in texts)
-        return [one and one["offsets"] for one in every]
+        return self._of_plain(texts, (self.model.EncodeAsOffsetMapping(text)["offsets"] for text in texts))
 
     def decode(self, batch: Ids, *, skip_special_tokens: bool) -> list[str | None]:
         """Decode each list of ids.
@@ -247,9 +250,6 @@ class SentencePiece(_Library):
         None where a run of byte pieces is not UTF-8: the library writes U+FFFD for each byte, tokenweir for each error.
         """
         return [self.model.decode(list(ids)) if skip_special_tokens and self._is_text(ids) else None for ids in batch]
-
-    def _has_control(self, text: str) -> bool:
-        return any(token in text for token in self.special_tokens)
 
     def _is_text(self, ids: Sequence[int]) -> bool:
         runs = itertools.groupby((self._bytes.get(i) for i in ids if not self.model.is_control(i)), lambda b: b is None)
@@ -276,8 +276,7 @@ class Tekken(_Library):
         self.special_tokens = [self.tokenizer.id_to_piece(i) for i in range(self.tokenizer.num_special_tokens)]
 
     def encode(self, texts: Sequence[str], *, add_special_tokens: bool) -> list[list[int] | None]:
-        plain = self.encode_plain(texts)
-        return [None if self._has_special(text) else ids for text, ids in zip(texts, plain, strict=True)]
+        return self._of_plain(texts, self.encode_plain(texts))
 
     def encode_plain(self, texts: Sequence[str]) -> list[list[int]]:
         return [self.tokenizer.encode(text, bos=False, eos=False) for text in texts]
@@ -295,9 +294,6 @@ class Tekken(_Library):
         return [
             None if "\ufffd" in text and min(ids) < n_special else text for ids, text in zip(batch, texts, strict=True)
         ]
-
-    def _has_special(self, text: str) -> bool:
-        return any(token in text for token in self.special_tokens)
 
 
 class Original(_Library):
@@ -319,9 +315,7 @@ class Original(_Library):
         return [None] * len(texts)
 
     def encode_plain(self, texts: Sequence[str]) -> list[Sequence[int] | None]:
-        every = self.reference.encode_plain(texts)
-        added = self.special_tokens
-        return [None if any(t in text for t in added) else ids for text, ids in zip(texts, every, strict=True)]
+        return self._of_plain(texts, self.reference.encode_plain(texts))
 
     def decode(self, batch: Ids, *, skip_special_tokens: bool) -> Sequence[str | None]:
         known = [[i for i in ids if i in self.common] for ids in batch]
