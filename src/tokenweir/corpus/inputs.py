@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -248,11 +248,8 @@ def parquet_file(path: str, **options: object) -> Iterator[pyarrow.parquet.Parqu
     """Context manager that opens a Parquet file, with options of `pyarrow.parquet.ParquetFile`."""
     from pyarrow import parquet
 
-    if not is_url(path):
-        with parquet.ParquetFile(path, **options) as file:
-            yield file
-        return
-    with open_binary(path) as source, parquet.ParquetFile(source, **options) as file:
+    opened = open_binary(path) if is_url(path) else nullcontext(path)
+    with opened as source, parquet.ParquetFile(source, **options) as file:
         yield file
 
 

@@ -59,8 +59,8 @@ def preprocess(
         opened.callback(folder.discard, names)
         writers = {}
         for key, data, index in zip(keys, names[::2], names[1::2], strict=True):
-            writers[key] = Indexed(folder.staged(data), folder.staged(index), dtype)
-            opened.callback(writers[key].abandon)
+            file_of_ids = opened.enter_context(open(folder.staged(data), "wb"))
+            writers[key] = Indexed(file_of_ids, folder.staged(index), dtype)
         with naming(path):
             for values, numbers in json_lines(part, keys):
                 for key, writer in writers.items():

@@ -73,14 +73,10 @@ def _parquet(
     if expanded:  # values of any length, in a few bytes
         most_rows = min(most_rows, MAX_EXPANDED_ROWS)
     texts = {chunk.path_in_schema for chunk in chunks if chunk.physical_type == "BYTE_ARRAY"}
-    first = 0
     numbers = list(range(part.start, part.stop))
     repeated = sorted(texts - expanded)  # decoded once
     with parquet_file(part.input.path, read_dictionary=repeated) as file:
-        for whole in file.iter_batches(most_rows, row_groups=numbers, columns=wanted, use_threads=False):
-            for batch in slices(whole, BATCH_BYTES):
-                yield {name: _strings(batch.column(name)) for name in wanted}, range(first, first + batch.num_rows)
-                first += batch.num_rows
+        yield from _rows(file.iter_batches(most_rows, row_groups=numbers, columns=wanted, use_threads=False))
 
 
 def _arrow(
@@ -89,13 +85,17 @@ def _arrow(
     with record_batches(part.input.path) as (schema, batches):
         wanted = _present(schema.names, columns, optional, part)
         _refuse_run_ends(schema, wanted, part)
-        first = 0
-        for whole in islice(batches, part.start, part.stop):
-            selected = whole.select(wanted)
-            _check(selected)
-            for batch in slices(selected, BATCH_BYTES):
-                yield {name: _strings(batch.column(name)) for name in wanted}, range(first, first + batch.num_rows)
-                first += batch.num_rows
+        yield from _rows(_checked(whole.select(wanted)) for whole in islice(batches, part.start, part.stop))
+
+
+def _rows(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[tuple[Mapping[str, Any], Sequence[int]]]:
+    """Yield the columns of record batches in slices of `BATCH_BYTES`, and the numbers of their rows."""
+    first = 0
+    for whole in batches:
+        for batch in slices(whole, BATCH_BYTES):
+            columns = {name: _strings(batch.column(name)) for name in batch.schema.names}
+            yield columns, range(first, first + batch.num_rows)
+            first += batch.num_rows
 
 
 def _refuse_run_ends(schema: pyarrow.Schema, wanted: Iterable[str], part: InputPart) -> None:
@@ -106,8 +106,8 @@ def _refuse_run_ends(schema: pyarrow.Schema, wanted: Iterable[str], part: InputP
             raise CorpusError(f"{part.input.path}: column {name!r} is run-end encoded: write it without that encoding")
 
 
-def _check(batch: pyarrow.RecordBatch) -> None:
-    """Raise `ValueError` if an array of the batch has invalid offsets, codes or lengths, as a damaged file may.
+def _checked(batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+    """Return the batch; raise `ValueError` if an array has invalid offsets, codes or lengths, as a damaged file may.
 
     pyarrow would read out of bounds there.
     """
@@ -120,6 +120,7 @@ def _check(batch: pyarrow.RecordBatch) -> None:
     }
     for column in batch.columns:
         column.view(in_bytes.get(column.type, column.type)).validate(full=True)
+    return batch
 
 
 def _present(names: Iterable[str], columns: Sequence[str], optional: Sequence[str], part: InputPart) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from abc import ABC, abstractmethod
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, Self
@@ -57,6 +58,7 @@ class ShardWriter(ABC):
         self._files: list[str] = []
         self._packer = None if layout.pack is None else Packer(layout.pack)
         self._documents: _Table | None = None
+        self._opened = ExitStack()
         self.documents = self.tokens = self.skipped = 0
         self._begin()
 
@@ -65,9 +67,7 @@ class ShardWriter(ABC):
 
     def __exit__(self, *exc_info: object) -> None:
         try:
-            if self._documents is not None:
-                self._documents.close()
-            self._abandon()  # an open file cannot be removed under Windows
+            self._opened.close()  # an open file cannot be removed under Windows
         finally:
             self._folder.discard(self._files)
 
@@ -78,7 +78,7 @@ class ShardWriter(ABC):
         self.skipped += batch.skipped
         if self._layout.keep and not self._keeps(batch):
             if self._documents is None:
-                self._documents = _Table(self._path(".documents.parquet"))
+                self._documents = self._table(".documents.parquet")
             self._documents.write(dict(batch.kept))
         if self._packer is None:
             self._write(Sequences(batch.ids, batch.mask))
@@ -101,6 +101,16 @@ class ShardWriter(ABC):
         self._files.append(self._name + ending)
         return self._folder.staged(self._files[-1])
 
+    def _file(self, ending: str) -> BinaryIO:
+        """Add a file, and open it; it is closed with the shard at the latest."""
+        return self._opened.enter_context(open(self._path(ending), "wb"))
+
+    def _table(self, ending: str) -> _Table:
+        """Add a Parquet file; it is closed with the shard at the latest."""
+        table = _Table(self._path(ending))
+        self._opened.callback(table.close)
+        return table
+
     def _keeps(self, batch: DocumentBatch) -> bool:
         """Take the kept columns of the batch that is written next; False if the format has no place for them."""
         return False
@@ -114,11 +124,6 @@ class ShardWriter(ABC):
     def _end(self) -> None:
         for file in self._all:
             file.close()
-
-    def _abandon(self) -> None:
-        """Close the files that are still open, whatever is in them."""
-        for file in self._all:
-            file.abandon()
 
 
 class _Table:
@@ -145,8 +150,6 @@ class _Table:
         if self._writer is not None:
             self._writer.close()
 
-    abandon = close
-
 
 class ParquetShard(ShardWriter):
     """Writer of `NAME.parquet`: a row for each document, with `input_ids` and, if masks are written, `loss_mask`.
@@ -156,8 +159,8 @@ class ParquetShard(ShardWriter):
     """
 
     def _begin(self) -> None:
-        self._table = _Table(self._path(".parquet"))
-        self._all = [self._table]
+        self._rows = self._table(".parquet")
+        self._all = [self._rows]
         self._kept: dict[str, Any] = {}
 
     def _keeps(self, batch: DocumentBatch) -> bool:
@@ -175,10 +178,10 @@ class ParquetShard(ShardWriter):
                 columns[name] = pyarrow.LargeListArray.from_arrays(ids.offsets, pyarrow.array(values))
         if rows.boundaries is not None:
             columns["document_offsets"] = rows.boundaries.to_arrow()
-        self._table.write(columns)
+        self._rows.write(columns)
 
     def _end(self) -> None:
-        if self._table.is_empty:
+        if self._rows.is_empty:
             self._write(Sequences(Ragged(np.zeros(0, np.int32), np.zeros(1, np.int64)), np.zeros(0, np.uint8)))
         super()._end()
 
@@ -189,9 +192,8 @@ _FORMAT: Any = np.lib.format  # untyped in numpy
 class _Npy:
     """Writer of a one-dimensional array, part by part, to a file in numpy's format."""
 
-    def __init__(self, path: Path, dtype: np.dtype[Any]) -> None:
-        self._file = open(path, "wb")  # noqa: SIM115
-        self._dtype, self.size = dtype, 0
+    def __init__(self, file: BinaryIO, dtype: np.dtype[Any]) -> None:
+        self._file, self._dtype, self.size = file, dtype, 0
         self._header()
 
     def write(self, values: NDArray[Any]) -> None:
@@ -201,9 +203,6 @@ class _Npy:
     def close(self) -> None:
         self._file.seek(0)
         self._header()
-        self._file.close()
-
-    def abandon(self) -> None:
         self._file.close()
 
     def _header(self) -> None:
@@ -222,8 +221,8 @@ class NpyShard(ShardWriter):
     """
 
     def _begin(self) -> None:
-        self._ids = _Npy(self._path(".ids.npy"), id_type(self._layout.vocab_size))
-        self._offsets = _Npy(self._path(".offsets.npy"), np.dtype(np.int64))
+        self._ids = _Npy(self._file(".ids.npy"), id_type(self._layout.vocab_size))
+        self._offsets = _Npy(self._file(".offsets.npy"), np.dtype(np.int64))
         self._all = [self._ids, self._offsets]
         if self._layout.masks:
             self._mask = self._more(".loss_mask.npy", np.uint8)
@@ -234,7 +233,7 @@ class NpyShard(ShardWriter):
         self._offsets.write(np.zeros(1, np.int64))
 
     def _more(self, ending: str, dtype: Any) -> _Npy:
-        file = _Npy(self._path(ending), np.dtype(dtype))
+        file = _Npy(self._file(ending), np.dtype(dtype))
         self._all.append(file)
         return file
 
@@ -267,9 +266,8 @@ _MEGATRON_CODES = {"uint8": 1, "int32": 4, "uint16": 8}  # type codes of an inde
 class Indexed:
     """Writer of a pair of files as Megatron-LM's indexed datasets have them: ids in `.bin`, and `.idx`, the index."""
 
-    def __init__(self, data: Path, index: Path, dtype: np.dtype[Any]) -> None:
-        self._data: BinaryIO = open(data, "wb")  # noqa: SIM115
-        self._index, self._dtype = index, dtype
+    def __init__(self, data: BinaryIO, index: Path, dtype: np.dtype[Any]) -> None:
+        self._data, self._index, self._dtype = data, index, dtype
         self._sizes: list[NDArray[np.int64]] = []
         self._sequences: list[NDArray[np.int64]] = []
 
@@ -278,10 +276,6 @@ class Indexed:
         self._data.write(values.astype(self._dtype, copy=False).data)
         self._sizes.append(sizes)
         self._sequences.append(sequences)
-
-    def abandon(self) -> None:
-        """Close the files, whatever is in them."""
-        self._data.close()
 
     def close(self) -> None:
         """Write the index."""
@@ -305,10 +299,10 @@ class MegatronShard(ShardWriter):
     """
 
     def _begin(self) -> None:
-        self._ids = Indexed(self._path(".bin"), self._path(".idx"), megatron_type(self._layout.vocab_size))
+        self._ids = Indexed(self._file(".bin"), self._path(".idx"), megatron_type(self._layout.vocab_size))
         self._all = [self._ids]
         if self._layout.masks:
-            self._all.append(Indexed(self._path("_loss_mask.bin"), self._path("_loss_mask.idx"), np.dtype(np.uint8)))
+            self._all.append(Indexed(self._file("_loss_mask.bin"), self._path("_loss_mask.idx"), np.dtype(np.uint8)))
 
     def _write(self, rows: Sequences) -> None:
         for files, values in zip(self._all, (rows.ids.ids, rows.mask), strict=False):
@@ -325,7 +319,7 @@ class DatatroveShard(ShardWriter):
     def _begin(self) -> None:
         self._type = np.dtype("<u2" if self._layout.vocab_size <= 1 << 16 else "<u4")
         endings = [".ds", ".ds.index", *([".ds.loss"] if self._layout.masks else [])]
-        self._all = [open(self._path(ending), "wb") for ending in endings]  # noqa: SIM115
+        self._all = [self._file(ending) for ending in endings]
         self._size = 0
 
     def _write(self, rows: Sequences) -> None:
@@ -334,8 +328,6 @@ class DatatroveShard(ShardWriter):
         for file, values in zip(self._all, (rows.ids.ids.astype(self._type), ends, rows.mask), strict=False):
             if values is not None:
                 file.write(values.data)
-
-    _abandon = ShardWriter._end
 
 
 WRITERS: dict[Format, type[ShardWriter]] = {

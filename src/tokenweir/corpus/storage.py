@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import tempfile
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -55,8 +54,8 @@ def open_binary(path: str) -> BinaryIO:
 
 
 @dataclass(frozen=True)
-class Folder(ABC):
-    """Base class of an output folder. Files are staged on the local disk, and appear under their names when published.
+class Folder:
+    """An output folder on a local disk. Files are staged there, and appear under their names, flushed, when published.
 
     Attributes:
         path: The path or URL of the folder.
@@ -67,33 +66,50 @@ class Folder(ABC):
     path: str
     owner: str
 
-    @abstractmethod
     def staged(self, name: str) -> Path:
         """Return the local path at which a file of this name is written before it is published."""
+        return Path(self.path, f"{TEMPORARY}{self.owner}-{os.getpid()}-{name}")
 
-    @abstractmethod
     def publish(self, names: Sequence[str]) -> None:
         """Give staged files their names; those that were there are replaced."""
+        for name in names:
+            with open(self.staged(name), "r+b") as file:  # Windows flushes files that may be written only
+                os.fsync(file.fileno())
+        for name in names:
+            os.replace(self.staged(name), Path(self.path, name))
 
-    @abstractmethod
     def sizes(self) -> dict[str, int]:
         """Return the sizes of the files in the folder, by name."""
+        found = {}
+        with os.scandir(self.path) as entries:
+            for entry in entries:
+                with suppress(FileNotFoundError):  # removed meanwhile, by another machine
+                    if entry.is_file():
+                        found[entry.name] = entry.stat().st_size
+        return found
 
-    @abstractmethod
     def read(self, name: str) -> bytes:
         """Return the content of a file; raise `FileNotFoundError` if it does not exist."""
+        return Path(self.path, name).read_bytes()
 
-    @abstractmethod
     def remove(self, names: Iterable[str]) -> None:
         """Remove files, those that are there."""
+        for name in names:
+            Path(self.path, name).unlink(missing_ok=True)
 
-    @abstractmethod
     def lock(self) -> IO[str] | None:
         """Lock the folder for this owner; raise `CorpusError` if it is. None if the folder knows no locks."""
+        file = open(Path(self.path, f".lock-{self.owner}"), "w")  # noqa: SIM115 - held as long as the run
+        try:
+            lock_file(file)
+        except OSError as error:
+            file.close()
+            raise CorpusError(f"{self.path}: another run is writing into it") from error
+        return file
 
-    @abstractmethod
     def create(self) -> None:
         """Create the folder unless it is there."""
+        os.makedirs(self.path, exist_ok=True)
 
     def write(self, name: str, content: bytes) -> None:
         """Write a file as a whole."""
@@ -113,50 +129,8 @@ class Folder(ABC):
         self.remove([name for name in self.sizes() if name.startswith(f"{TEMPORARY}{self.owner}-")])
 
 
-class LocalFolder(Folder):
-    """A folder on a local disk: files are flushed to it before they are renamed."""
-
-    def staged(self, name: str) -> Path:
-        return Path(self.path, f"{TEMPORARY}{self.owner}-{os.getpid()}-{name}")
-
-    def publish(self, names: Sequence[str]) -> None:
-        for name in names:
-            with open(self.staged(name), "r+b") as file:  # Windows flushes files that may be written only
-                os.fsync(file.fileno())
-        for name in names:
-            os.replace(self.staged(name), Path(self.path, name))
-
-    def sizes(self) -> dict[str, int]:
-        found = {}
-        with os.scandir(self.path) as entries:
-            for entry in entries:
-                with suppress(FileNotFoundError):  # removed meanwhile, by another machine
-                    if entry.is_file():
-                        found[entry.name] = entry.stat().st_size
-        return found
-
-    def read(self, name: str) -> bytes:
-        return Path(self.path, name).read_bytes()
-
-    def remove(self, names: Iterable[str]) -> None:
-        for name in names:
-            Path(self.path, name).unlink(missing_ok=True)
-
-    def lock(self) -> IO[str] | None:
-        file = open(Path(self.path, f".lock-{self.owner}"), "w")  # noqa: SIM115 - held as long as the run
-        try:
-            lock_file(file)
-        except OSError as error:
-            file.close()
-            raise CorpusError(f"{self.path}: another run is writing into it") from error
-        return file
-
-    def create(self) -> None:
-        os.makedirs(self.path, exist_ok=True)
-
-
 class RemoteFolder(Folder):
-    """A folder at a URL. Files are uploaded under temporary names and moved, so that also a store without atomic puts has no part."""
+    """A folder at a URL. Files are staged on the local disk, uploaded under temporary names and moved, so that also a store without atomic puts has no part."""
 
     def staged(self, name: str) -> Path:
         return Path(_scratch(os.getpid()).name, name)
@@ -200,7 +174,7 @@ class RemoteFolder(Folder):
 
 def folder_at(path: str, owner: str) -> Folder:
     """Return the folder at a path or URL."""
-    return RemoteFolder(path.rstrip("/"), owner) if is_url(path) else LocalFolder(path, owner)
+    return RemoteFolder(path.rstrip("/"), owner) if is_url(path) else Folder(path, owner)
 
 
 @cache
