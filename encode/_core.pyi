@@ -112,6 +112,11 @@ def sentencepiece_pieces(data: bytes) -> tuple[list[str], bytes, bytes, list[tup
 
     """
 
+def protobuf_fields(
+    data: bytes, start: int, end: int, path: str, most: int
+) -> list[tuple[int, int, int, int | tuple[int, int]]]:
+    """Return the fields of a protobuf message as `formats.protobuf.fields` does."""
+
 class Normalizer:
     """A normalizer: steps that are applied to a text one after the other."""
 

@@ -7,9 +7,10 @@ there twice the last holds; a message that is there twice is the union of both.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping
 from typing import Any, Literal, NamedTuple
 
+from tokenweir.encode import _core
 from tokenweir.encode.errors import TokenizerFileError
 
 Kind = Literal["bool", "bytes", "float", "int32", "string"]
@@ -42,45 +43,14 @@ class Field(NamedTuple):
     value: int | tuple[int, int]
 
 
-def fields(data: bytes, start: int, end: int, path: str) -> Iterator[Field]:
-    """Yield the fields of the message in `data[start:end]`.
-
-    Args:
-        data: The file.
-        start: The first byte of the message.
-        end: The byte after the last one.
-        path: The name of the message in errors.
+def fields(data: bytes, start: int, end: int, path: str, most: int = MAX_FIELDS + 1) -> list[Field]:
+    """Return the fields of the message in `data[start:end]`, at most the first `most`.
 
     Raises:
-        TokenizerFileError: A number or a value is cut off, a wire type is unknown, or there are more than `MAX_FIELDS`
-            fields.
+        TokenizerFileError: A number or a value is cut off, or a wire type is unknown; `path` names the message.
 
     """
-    at = start
-    count = 0
-    while at < end:
-        tag_at = at
-        count += 1
-        if count > MAX_FIELDS:
-            raise TokenizerFileError(f"{path}: more than {MAX_FIELDS} fields, up to byte {at}")
-        tag, at = _varint(data, at, end, path)
-        number, wire = tag >> 3, tag & 7
-        if number == 0 or tag >> 32:
-            raise TokenizerFileError(f"{path}: field {number} at byte {tag_at}")
-        if wire == VARINT:
-            value, at = _varint(data, at, end, path)
-            yield Field(number, wire, tag_at, value)
-            continue
-        if wire == LENGTH:
-            length, at = _varint(data, at, end, path)
-        elif wire in (FIXED64, FIXED32):
-            length = 8 if wire == FIXED64 else 4
-        else:
-            raise TokenizerFileError(f"{path}: wire type {wire} at byte {tag_at}")
-        if length > end - at:
-            raise TokenizerFileError(f"{path}: a value of {length} bytes where {end - at} are left at byte {at}")
-        yield Field(number, wire, tag_at, (at, at + length))
-        at += length
+    return [Field(*field) for field in _core.protobuf_fields(data, start, end, path, most)]
 
 
 def read_into(message: MutableMapping[str, Any], schema: Schema, data: bytes, span: tuple[int, int], path: str) -> None:
@@ -94,10 +64,12 @@ def read_into(message: MutableMapping[str, Any], schema: Schema, data: bytes, sp
         path: The name of the message in errors.
 
     Raises:
-        TokenizerFileError: The message is damaged, or a known field has another type.
+        TokenizerFileError: The message is damaged, has more than `MAX_FIELDS` fields, or a known field has another type.
 
     """
-    for field in fields(data, *span, path):
+    for count, field in enumerate(fields(data, *span, path)):
+        if count == MAX_FIELDS:
+            raise TokenizerFileError(f"{path}: more than {MAX_FIELDS} fields, up to byte {field.at}")
         if field.number not in schema:
             continue
         name, kind = schema[field.number]
@@ -122,19 +94,3 @@ def _value(kind: Kind, field: Field, data: bytes, path: str) -> bool | bytes | f
         return raw.decode()
     except UnicodeDecodeError as error:
         raise TokenizerFileError(f"{path}: not UTF-8 at byte {field.value[0] + error.start}") from error
-
-
-def _varint(data: bytes, at: int, end: int, path: str) -> tuple[int, int]:
-    """Read the varint at byte `at`; return its value, a 64-bit unsigned integer, and the position after it.
-
-    Raise `TokenizerFileError`, which names `path`, if it is longer than 10 bytes or reaches beyond `end`.
-    """
-    value = 0
-    for i in range(10):
-        if at + i >= end:
-            raise TokenizerFileError(f"{path}: a number is cut off at byte {at}")
-        byte = data[at + i]
-        value |= (byte & 0x7F) << 7 * i
-        if byte < 0x80:
-            return value & 0xFFFFFFFFFFFFFFFF, at + i + 1
-    raise TokenizerFileError(f"{path}: a number of more than 10 bytes at byte {at}")

@@ -57,11 +57,12 @@ def looks_like(data: bytes) -> bool:
     No rank file does, since its lines are base64 and a number.
     """
     try:
-        first = next(fields(data, 0, min(len(data), 1 << 14), "model"))
+        (first,) = fields(data, 0, min(len(data), 1 << 14), "model", 1)
         if first.number != 1 or first.wire != LENGTH or not isinstance(first.value, tuple):
             return False
-        return next(fields(data, *first.value, "pieces[0]")).number in (1, 2, 3)
-    except (StopIteration, TokenizerFileError):
+        (inner,) = fields(data, *first.value, "pieces[0]", 1)
+        return inner.number in (1, 2, 3)
+    except (ValueError, TokenizerFileError):
         return False
 
 
@@ -75,20 +76,16 @@ def read(data: bytes) -> TokenizerSpec:
     """
     pieces, scores, types, rest = _core.sentencepiece_pieces(data)
     messages: dict[str, dict[str, Any]] = {name: {} for name, _ in _MESSAGES.values()}
-    count = 0
-    for start, end in rest:
-        for field in fields(data, start, end, "model"):
-            count += 1
-            if count > MAX_BESIDE:
-                raise TokenizerFileError(
-                    f"model: more than {MAX_BESIDE} fields beside the pieces, up to byte {field.at}"
-                )
-            if field.number not in _MESSAGES:
-                continue
-            name, schema = _MESSAGES[field.number]
-            if not isinstance(field.value, tuple) or field.wire != LENGTH:
-                raise TokenizerFileError(f"{name}: wire type {field.wire} at byte {field.at}")
-            read_into(messages[name], schema, data, field.value, name)
+    beside = (field for start, end in rest for field in fields(data, start, end, "model", MAX_BESIDE + 1))
+    for count, field in enumerate(beside):
+        if count == MAX_BESIDE:
+            raise TokenizerFileError(f"model: more than {MAX_BESIDE} fields beside the pieces, up to byte {field.at}")
+        if field.number not in _MESSAGES:
+            continue
+        name, schema = _MESSAGES[field.number]
+        if not isinstance(field.value, tuple) or field.wire != LENGTH:
+            raise TokenizerFileError(f"{name}: wire type {field.wire} at byte {field.at}")
+        read_into(messages[name], schema, data, field.value, name)
     trainer, normalizer = messages["trainer_spec"], messages["normalizer_spec"]
     if messages["denormalizer_spec"].get("precompiled_charsmap"):
         raise UnsupportedTokenizerError("denormalizer_spec: a precompiled_charsmap, which changes decoded text")

@@ -188,8 +188,6 @@ class PipelineModel : public Model {
                 PreTokenizerScratch& scratch)
       : normalizer_(normalizer), pre_tokenizer_(pre_tokenizer), model_(model), guarded_(guarded), scratch_(scratch) {}
 
-  bool guards() const override { return false; }  // `guarded` is fixed by the constructor
-
   size_t max_cached_bytes() const override { return 1023; }  // of Chinese without a space
 
   void encode(const uint8_t* p, size_t n, bool, ModelScratch& scratch, IdBuffer& out,

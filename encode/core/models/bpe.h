@@ -42,7 +42,6 @@ class Bpe : public Model {
 
   // Sets HuggingFace's merges, in order of priority. A pair that is listed twice has its later place.
   void set_merges(const Vocabulary& vocabulary, const Merges& merges) {
-    check_priority(merges.size());
     std::vector<std::array<uint32_t, 3>> ids = merge_ids(merges, *vocabulary.ids.table());
     const auto is_never_met = [&](const auto& merge) { return tokens_[merge[0]].empty() || tokens_[merge[1]].empty(); };
     ids.erase(std::remove_if(ids.begin(), ids.end(), is_never_met), ids.end());
@@ -57,7 +56,6 @@ class Bpe : public Model {
 
   // Sets tiktoken's ranks: every split of a token into two tokens merges with the token's rank, which is its id.
   void set_ranks(const Vocabulary& vocabulary) {
-    check_priority(tokens_.size());
     uint64_t cost = 0;
     for (uint32_t id = 0; id < tokens_.size(); id++) {
       const uint64_t size = tokens_[id].size();
@@ -92,12 +90,9 @@ class Bpe : public Model {
   // Sets the control tokens, which `encode` with `guarded` never yields. Must be called before the merges are set,
   // because they decide which pairs are omitted; on a deserialized model, with the same ids as before.
   void set_control(const std::vector<uint32_t>& ids) {
-    control_.assign(tokens_.size(), false);
-    for (uint32_t id : ids)
-      if (id < tokens_.size() && !tokens_[id].empty()) control_[id] = guards_ = true;
+    guards_ = mark_control(ids, tokens_.size(), [this](uint32_t id) { return !tokens_[id].empty(); });
   }
 
-  bool guards() const override { return guards_; }
   const WordTable* words() const override { return words_.get(); }
   const ByteCuts* byte_cuts() const override { return byte_cuts_.get(); }
   const PremergedChars* characters() const override { return &characters_; }
@@ -134,7 +129,6 @@ class Bpe : public Model {
   const SharedArray<uint32_t>& merged() const { return merged_; }
   const uint32_t* byte_ids() const { return byte_ids_; }
   const TokenList& tokens() const { return tokens_; }
-  bool is_control(uint32_t id) const { return guards_ && control_[id]; }
 
   // The priority of a pair, or kNone; with `guarded`, kNone also if the pair becomes a control token.
   uint32_t priority(uint32_t left, uint32_t right, bool guarded) const {
@@ -185,12 +179,6 @@ class Bpe : public Model {
       merge_short(p, n, guarded, out);
     else
       merge_long(p, n, guarded, scratch, out);
-  }
-
-  static void check_priority(size_t merges) {
-    if (merges > PairTable::kMaxPriority)
-      throw Unsupported(std::to_string(merges) + " merges; at most " + std::to_string(PairTable::kMaxPriority) +
-                        " fit");
   }
 
   // The ids of single bytes, with which merging begins.
@@ -292,8 +280,6 @@ class Bpe : public Model {
   SharedArray<OmittedMerge> omitted_;  // of a list of merges
   PremergedChars characters_;
   SharedArray<uint32_t> ascii_pairs_;  // the priority of two ASCII characters; small enough to stay in the cache
-  std::vector<bool> control_;
-  bool guards_ = false;
   std::unique_ptr<WordTable> words_;
   std::unique_ptr<ByteCuts> byte_cuts_;
 };

@@ -52,9 +52,6 @@ class CharacterBpe : public Model {
         ignore_merges_(options.ignore_merges),
         has_prefix_(!options.prefix.empty()),
         has_suffix_(!options.suffix.empty()) {
-    if (merges.size() > PairTable::kMaxPriority)
-      throw Unsupported(std::to_string(merges.size()) + " merges; at most " + std::to_string(PairTable::kMaxPriority) +
-                        " fit");
     find_characters(options);
     find_unknown(options);
     set_control(control);
@@ -83,12 +80,9 @@ class CharacterBpe : public Model {
   }
 
   void set_control(const std::vector<uint32_t>& control) {
-    control_.assign(tokens_.size(), false);
-    for (const uint32_t id : control)
-      if (id < tokens_.size() && id != unknown_ && !tokens_[id].empty()) control_[id] = true;
+    mark_control(control, tokens_.size(), [this](uint32_t id) { return id != unknown_ && !tokens_[id].empty(); });
   }
 
-  bool guards() const override { return guards_; }
   const SplitPoints* split_points() const override { return split_points_.get(); }
 
   // With split points, every symbol is a character or a byte, independent of its place.
@@ -109,7 +103,6 @@ class CharacterBpe : public Model {
   const SharedArray<OmittedMerge>& omitted() const { return omitted_; }
   const SharedArray<uint32_t>& merged() const { return merged_; }
   uint32_t priority(uint32_t left, uint32_t right) const { return pairs_.find(left, right); }
-  bool is_control(uint32_t id) const { return control_[id]; }
   uint32_t character(uint32_t c) const { return characters_[0][0].find(c); }  // kNone if it is not a token
   uint32_t byte(uint8_t byte) const { return bytes_[byte]; }                  // kNone without byte fallback
 
@@ -331,14 +324,13 @@ class CharacterBpe : public Model {
 
   TokenList tokens_;
   std::shared_ptr<const TokenTable> table_;
-  std::vector<bool> control_;
   CharacterIds characters_[2][2];  // indexed by: continues the piece, ends the piece
   uint32_t bytes_[256];            // the byte tokens
   uint32_t unknown_ = kNone;
   PairTable pairs_;
   SharedArray<uint32_t> merged_;       // priority -> id
   SharedArray<OmittedMerge> omitted_;  // of the list of merges
-  bool fuse_ = false, ignore_merges_ = false, has_prefix_ = false, has_suffix_ = false, guards_ = false;
+  bool fuse_ = false, ignore_merges_ = false, has_prefix_ = false, has_suffix_ = false;
   std::unique_ptr<SplitPoints> split_points_;
 };
 

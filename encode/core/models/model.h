@@ -80,7 +80,9 @@ class Model {
   virtual ~Model() = default;
 
   // Whether guarded and unguarded encoding can differ.
-  virtual bool guards() const = 0;
+  bool guards() const { return guards_; }
+
+  bool is_control(uint32_t id) const { return control_[id]; }
 
   // Appends the ids of one piece of `n` > 0 bytes; with `guarded`, never the id of a control token. Unless `spans` is
   // null, also appends the span of each id in the piece. (If several ids share a character, one may have all of it, and
@@ -118,6 +120,20 @@ class Model {
 
   // The places where a piece may be cut without changing its ids; null if unknown.
   virtual const SplitPoints* split_points() const { return nullptr; }
+
+ protected:
+  // Marks the control tokens: those of `ids` below `size` for which `may_be_made(id)`. Returns whether there are any.
+  template <class MayBeMade>
+  bool mark_control(const std::vector<uint32_t>& ids, size_t size, MayBeMade&& may_be_made) {
+    bool any = false;
+    control_.assign(size, false);
+    for (const uint32_t id : ids)
+      if (id < size && may_be_made(id)) control_[id] = any = true;
+    return any;
+  }
+
+  std::vector<bool> control_;  // by id
+  bool guards_ = false;
 };
 
 }  // namespace tokenweir

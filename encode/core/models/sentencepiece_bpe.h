@@ -45,9 +45,7 @@ class SentencePieceBpe : public Model {
     for (uint32_t id = 0; id < n_pieces_; id++)
       if (pieces[id].size() == 1 && pieces[id][0] == 0) types_[id] = kUnused;  // as the library does it
     for (const std::string& piece : pieces) lengths_.push_back(static_cast<uint32_t>(piece.size()));
-    control_.resize(n_pieces_);
-    for (const uint32_t id : control)
-      if (id < n_pieces_ && id != unknown_) control_[id] = true;
+    mark_control(control, n_pieces_, [this](uint32_t id) { return id != unknown_; });
     find_bytes(pieces);
     rank(scores);
     find_pairs(pieces);
@@ -55,7 +53,6 @@ class SentencePieceBpe : public Model {
     find_split_points(pieces);
   }
 
-  bool guards() const override { return guards_; }
   const SplitPoints* split_points() const override { return split_points_.get(); }
 
   // Tables that kernels use too. Pairs that make pieces of equal score have the priority of the first of these pieces.
@@ -66,7 +63,6 @@ class SentencePieceBpe : public Model {
     const uint32_t found = pairs_->find(left, right);
     return ties_ && found != kNone ? ranks_[found] : found;
   }
-  bool is_control(uint32_t id) const { return control_[id]; }
   uint32_t character(uint32_t c) const { return characters_.find(c); }  // kNone if it is not a piece
   uint32_t byte(uint8_t byte) const { return bytes_[byte]; }
   // Whether merging can make pieces of type UNUSED, or there are symbols that are not pieces.
@@ -364,7 +360,6 @@ class SentencePieceBpe : public Model {
   size_t n_pieces_;
   std::string types_;              // by id
   std::vector<uint32_t> lengths_;  // in bytes, by id
-  std::vector<bool> control_;
   uint32_t unknown_;
   bool byte_fallback_;
   uint32_t bytes_[256];
@@ -378,7 +373,6 @@ class SentencePieceBpe : public Model {
   bool whole_text_ = false;  // such a piece has several splits, so that the whole text decides
   Trie user_defined_;
   bool begins_user_defined_[256] = {};
-  bool guards_ = false;
   std::unique_ptr<SplitPoints> split_points_;
 };
 

@@ -94,8 +94,6 @@ class Unigram : public Model {
     return model;
   }
 
-  bool guards() const override { return guards_; }
-
   void encode(const uint8_t* p, size_t n, bool guarded, ModelScratch& scratch, IdBuffer& out,
               std::vector<Span>* spans) const override {
     if (n >= kNone) throw Unsupported("a piece of 4 GiB or more without a boundary");
@@ -118,7 +116,6 @@ class Unigram : public Model {
   Score unknown_score() const { return unknown_score_; }
   uint32_t unknown() const { return unk_id_; }                             // kNone without one
   const std::array<uint32_t, 256>& byte_ids() const { return byte_ids_; }  // kNone: no fallback
-  bool is_control(uint32_t id) const { return control_[id]; }
 
  private:
   static constexpr char kNormal = 1, kUnknown = 2, kUserDefined = 4, kByte = 6;
@@ -131,9 +128,7 @@ class Unigram : public Model {
       : trie_(keys), scores_(std::move(scores)), unknown_score_(lowest - kUnknownPenalty), unk_id_(unk_id) {
     byte_ids_.fill(kNone);
     for (const Trie::Key& key : keys) longest_ = std::max(longest_, key.bytes.size());
-    control_.assign(scores_.size(), false);
-    for (const uint32_t id : control)
-      if (id < control_.size()) control_[id] = guards_ = true;
+    guards_ = mark_control(control, scores_.size(), [](uint32_t) { return true; });
   }
 
   static void add_key(std::vector<Trie::Key>& keys, std::string_view piece, size_t id) {
@@ -284,8 +279,6 @@ class Unigram : public Model {
   uint32_t unk_id_;  // kNone without one
   size_t longest_ = 0;
   std::array<uint32_t, 256> byte_ids_;  // kNone without byte fallback
-  std::vector<bool> control_;
-  bool guards_ = false;
 };
 
 }  // namespace tokenweir

@@ -35,12 +35,8 @@ class WordPiece : public Model {
     for (const auto& [token, id] : tokens) size = std::max<size_t>(size, id + size_t{1});
     std::vector<bool> exists(size);
     for (const auto& [token, id] : tokens) exists[id] = true;
-    control_.resize(size);
-    for (const uint32_t id : control)
-      if (id < size && exists[id] && id != unknown_) control_[id] = guards_ = true;
+    guards_ = mark_control(control, size, [&](uint32_t id) { return exists[id] && id != unknown_; });
   }
-
-  bool guards() const override { return guards_; }
 
   // Tables that kernels use too.
   const Trie& trie() const { return trie_; }
@@ -119,8 +115,6 @@ class WordPiece : public Model {
   uint64_t max_chars_;
   Trie trie_;
   uint32_t below_prefix_;
-  std::vector<bool> control_;  // by id
-  bool guards_ = false;
 };
 
 }  // namespace tokenweir

@@ -43,6 +43,21 @@ void bind_charsmap(nb::module_& m) {
     const nb::bytes types(reinterpret_cast<const char*>(file.types.data()), file.types.size());
     return nb::make_tuple(pieces, scores, types, file.rest);
   });
+
+  m.def(
+      "protobuf_fields",
+      [](const nb::bytes& data, size_t start, size_t end, const std::string& path, size_t most) {
+        ProtobufMessage message(view(data), start, std::min(end, data.size()));
+        nb::list fields;
+        while (message.more() && fields.size() < most) {
+          const auto field = message.next([&] { return path; });
+          const nb::object value = field.wire == ProtobufMessage::kVarint ? nb::object(nb::int_(field.varint))
+                                                                          : nb::make_tuple(field.at, field.end);
+          fields.append(nb::make_tuple(field.number, static_cast<uint32_t>(field.wire), field.start, value));
+        }
+        return fields;
+      },
+      "data"_a, "start"_a, "end"_a, "path"_a, "most"_a);
 }
 
 }  // namespace tokenweir

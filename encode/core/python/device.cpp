@@ -47,26 +47,17 @@ void bind_device(nb::module_& m) {
             new (self) DeviceTables(model, piece_views(pieces), spaces);
           },
           "model"_a, "pieces"_a, "spaces"_a)
-      .def_prop_ro(
-          "pieces", [](const DeviceTables& self) { return rows<uint64_t>(self.pieces); }, nb::rv_policy::move)
-      .def_prop_ro(
-          "rest", [](const DeviceTables& self) { return to_numpy(self.rest); }, nb::rv_policy::move)
-      .def_prop_ro(
-          "pairs", [](const DeviceTables& self) { return rows<uint64_t>(self.pairs); }, nb::rv_policy::move)
-      .def_prop_ro(
-          "merged_ids", [](const DeviceTables& self) { return to_numpy(self.merged_ids); }, nb::rv_policy::move)
+      .def_prop_ro("pieces", rows_of<uint64_t>(&DeviceTables::pieces), nb::rv_policy::move)
+      .def_prop_ro("rest", copy_of(&DeviceTables::rest), nb::rv_policy::move)
+      .def_prop_ro("pairs", rows_of<uint64_t>(&DeviceTables::pairs), nb::rv_policy::move)
+      .def_prop_ro("merged_ids", copy_of(&DeviceTables::merged_ids), nb::rv_policy::move)
       .def_ro("merged_shift", &DeviceTables::merged_shift)
-      .def_prop_ro(
-          "ranks", [](const DeviceTables& self) { return to_numpy(self.ranks); }, nb::rv_policy::move)
-      .def_prop_ro(
-          "byte_ids", [](const DeviceTables& self) { return to_numpy(self.byte_ids); }, nb::rv_policy::move)
-      .def_prop_ro(
-          "ascii_pairs", [](const DeviceTables& self) { return to_numpy(self.ascii_pairs); }, nb::rv_policy::move)
-      .def_prop_ro(
-          "characters", [](const DeviceTables& self) { return to_numpy(self.characters); }, nb::rv_policy::move)
-      .def_prop_ro(
-          "lone", [](const DeviceTables& self) { return to_numpy(self.lone); }, nb::rv_policy::move)
-      .def_prop_ro("lengths", [](const DeviceTables& self) { return to_numpy(self.lengths); }, nb::rv_policy::move);
+      .def_prop_ro("ranks", copy_of(&DeviceTables::ranks), nb::rv_policy::move)
+      .def_prop_ro("byte_ids", copy_of(&DeviceTables::byte_ids), nb::rv_policy::move)
+      .def_prop_ro("ascii_pairs", copy_of(&DeviceTables::ascii_pairs), nb::rv_policy::move)
+      .def_prop_ro("characters", copy_of(&DeviceTables::characters), nb::rv_policy::move)
+      .def_prop_ro("lone", copy_of(&DeviceTables::lone), nb::rv_policy::move)
+      .def_prop_ro("lengths", copy_of(&DeviceTables::lengths), nb::rv_policy::move);
 
   nb::class_<DeviceContents>(m, "DeviceContents")
       .def(
@@ -75,12 +66,9 @@ void bind_device(nb::module_& m) {
             new (self) DeviceContents(tokens.table, skip_special);
           },
           "tokens"_a, "skip_special"_a)
-      .def_prop_ro(
-          "bytes", [](const DeviceContents& self) { return to_numpy(self.bytes); }, nb::rv_policy::move)
-      .def_prop_ro(
-          "contents", [](const DeviceContents& self) { return rows<uint32_t>(self.contents); }, nb::rv_policy::move)
-      .def_prop_ro(
-          "first", [](const DeviceContents& self) { return rows<uint32_t>(self.first); }, nb::rv_policy::move)
+      .def_prop_ro("bytes", copy_of(&DeviceContents::bytes), nb::rv_policy::move)
+      .def_prop_ro("contents", rows_of<uint32_t>(&DeviceContents::contents), nb::rv_policy::move)
+      .def_prop_ro("first", rows_of<uint32_t>(&DeviceContents::first), nb::rv_policy::move)
       .def_prop_ro("stripped", [](const DeviceContents& self) {
         return std::pair(static_cast<uint8_t>(self.stripped.character), self.stripped.count);
       });

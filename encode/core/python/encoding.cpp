@@ -30,6 +30,17 @@ PyEncoder::Call call_of(const PyEncoder& self, nb::handle source, bool parse_spe
   return {self, text, {parse_special, byte_offsets(text, guarded_of<std::vector<size_t>>(guarded))}};
 }
 
+// Returns a method that encodes a text to `result(encoder, ids)`.
+template <class Result>
+auto encoding(Result&& result) {
+  return [result](PyEncoder& self, nb::handle text, bool parse_special, nb::handle guarded,
+                  const PyEncoder::Affix& prefix, const PyEncoder::Affix& suffix) {
+    PyEncoder::Call call = call_of(self, text, parse_special, guarded);
+    call.run(prefix, suffix);
+    return result(self, call.w->ids);
+  };
+}
+
 }  // namespace
 
 void bind_parts(nb::module_& m) {
@@ -82,7 +93,7 @@ void bind_parts(nb::module_& m) {
                                                     t.single_word || t.lstrip || t.rstrip));
                      return tokens;
                    })
-      .def_prop_ro("trie", [](const AddedTokens& self) { return rows<uint32_t>(self.trie()); }, nb::rv_policy::move);
+      .def_prop_ro("trie", rows_of<uint32_t>(&AddedTokens::trie), nb::rv_policy::move);
 }
 
 void bind_encoder(nb::module_& m) {
@@ -106,24 +117,10 @@ void bind_encoder(nb::module_& m) {
             self.suffix = std::move(suffix);
           },
           "prefix"_a, "suffix"_a)
-      .def(
-          "encode",
-          [](PyEncoder& self, nb::handle text, bool parse_special, nb::handle guarded, const PyEncoder::Affix& prefix,
-             const PyEncoder::Affix& suffix) {
-            PyEncoder::Call call = call_of(self, text, parse_special, guarded);
-            call.run(prefix, suffix);
-            return self.to_list(call.w->ids);
-          },
-          "text"_a.none(), "parse_special"_a, "guarded"_a, "prefix"_a, "suffix"_a)
-      .def(
-          "encode_array",
-          [](PyEncoder& self, nb::handle text, bool parse_special, nb::handle guarded, const PyEncoder::Affix& prefix,
-             const PyEncoder::Affix& suffix) {
-            PyEncoder::Call call = call_of(self, text, parse_special, guarded);
-            call.run(prefix, suffix);
-            return id_array(call.w->ids);
-          },
-          "text"_a.none(), "parse_special"_a, "guarded"_a, "prefix"_a, "suffix"_a)
+      .def("encode", encoding([](PyEncoder& self, IdBuffer& ids) { return self.to_list(ids); }), "text"_a.none(),
+           "parse_special"_a, "guarded"_a, "prefix"_a, "suffix"_a)
+      .def("encode_array", encoding([](PyEncoder&, IdBuffer& ids) { return id_array(ids); }), "text"_a.none(),
+           "parse_special"_a, "guarded"_a, "prefix"_a, "suffix"_a)
       .def(
           "encode_with_offsets",
           [](PyEncoder& self, nb::handle text, bool parse_special, nb::handle guarded) {

@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <new>
 #include <optional>
@@ -110,6 +111,17 @@ auto rows(const std::vector<T>& structs) {
   std::unique_ptr<Word[]> words(new Word[structs.size() * width]);
   if (!structs.empty()) std::memcpy(words.get(), structs.data(), structs.size() * sizeof(T));
   return to_numpy(std::move(words), {structs.size(), width});
+}
+
+// Return the getter of a property that copies a member, or what a method returns, to an array.
+template <class Class, class Member>
+auto copy_of(Member Class::* member) {
+  return [member](const Class& self) { return to_numpy(std::invoke(member, self)); };
+}
+
+template <class Word, class Class, class Member>
+auto rows_of(Member Class::* member) {
+  return [member](const Class& self) { return rows<Word>(std::invoke(member, self)); };
 }
 
 // Copies spans to an array with one row per span.

@@ -21,6 +21,9 @@ namespace tokenweir {
 // is the length of continuing_subword_prefix: the right token loses that many bytes, even if they are not the prefix.
 inline std::vector<std::array<uint32_t, 3>> merge_ids(const Merges& merges, const TokenTable& names,
                                                       size_t prefix = 0) {
+  if (merges.size() > PairTable::kMaxPriority)
+    throw Unsupported(std::to_string(merges.size()) + " merges; at most " + std::to_string(PairTable::kMaxPriority) +
+                      " fit");
   constexpr size_t kBlock = 64;  // look-ups whose cache misses overlap
   std::vector<std::array<uint32_t, 3>> ids(merges.size());
   std::array<std::string, kBlock> joined;

@@ -84,8 +84,7 @@ void bind_bpe(nb::module_& m) {
           "vocabulary"_a, "ignore_merges"_a, "control"_a)
       .def_prop_ro(
           "pairs", [](const Bpe& self) { return to_numpy(self.pairs().slots()); }, nb::rv_policy::move)
-      .def_prop_ro(
-          "merged", [](const Bpe& self) { return to_numpy(self.merged()); }, nb::rv_policy::move)
+      .def_prop_ro("merged", copy_of(&Bpe::merged), nb::rv_policy::move)
       .def_prop_ro(
           "byte_ids",
           [](const Bpe& self) { return to_numpy(std::vector<uint32_t>(self.byte_ids(), self.byte_ids() + 256)); },
