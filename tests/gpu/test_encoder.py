@@ -261,7 +261,7 @@ def test_prompts_are_encoded_as_by_themselves(make, tok):
 
 
 def _str(text):
-    return text.decode() if isinstance(text, bytes) else text
+    return text.decode("utf-8", "replace") if isinstance(text, bytes) else text
 
 
 def test_a_prompt_is_guarded_against_the_tokens_of_the_encoder(make):
@@ -392,12 +392,16 @@ def test_exact_with_documents_of_every_kind(tok, device):
     assert gpu.stats.on_cpu == {"it is not UTF-8": 1, "oversized piece": 1}
 
 
-@pytest.mark.parametrize("name", ["llama-3.1/tokenizer.json", "qwen3/tokenizer.json", "openai/cl100k_base.tiktoken"])
+REAL = [f"{name}/tokenizer.json" for name in ("llama-3.1", "qwen3", "llama-2", "t5-small", "bert-base-uncased")]
+
+
+@pytest.mark.parametrize("name", [*REAL, "openai/cl100k_base.tiktoken"])
 def test_exact_with_real_vocabularies(data, device, name):
     tok = Tokenizer.from_file(data(f"tokenizers/{name}"))
     gpu = GpuEncoder(tok, device=device)
-    texts = adversarial(tok, 40)
-    check(gpu.encode_batch(texts), tok.encode_batch(texts))
+    texts = [*adversarial(tok, 40), "a ▁ b", "", "water</s>水", b"b\xff", "½ e\u0301"]
+    check(gpu.encode_batch(texts), [tok.encode(_str(text)) for text in texts])
+    assert gpu.stats.on_cpu["it is not UTF-8"] == 1 and gpu.stats.on_cpu.total() < len(texts) / 2
 
 
 def test_blockbpe(tok, device):

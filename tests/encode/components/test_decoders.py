@@ -1,19 +1,17 @@
-"""Every decoder against the library it comes from: tokenizers' decoders over small vocabularies and real files, and
+"""Every decoder against the library it comes from: tokenizers' decoders over small vocabularies, and
 sentencepiece. What is decoded at once, streamed in any cutting, or streamed after a prompt must be the same."""
 
 from __future__ import annotations
 
 import io
 import itertools
-import json
 import random
 from types import MappingProxyType
 
-import msgspec
 import pytest
 import sentencepiece
 import tokenizers
-from full_run import FULL, share
+from full_run import share
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from tokenizers import decoders as theirs
@@ -24,9 +22,8 @@ from tokenweir.encode.build import Core
 from tokenweir.encode.components.decoders import decoding
 from tokenweir.encode.decode import DecodeStream
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
-from tokenweir.encode.spec import BPE, Decoder, Pattern, RankBPE, SentencePiece, SentencePieceDecoder
+from tokenweir.encode.spec import BPE, Pattern, RankBPE, SentencePiece, SentencePieceDecoder
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.verify.references import huggingface
 
 MODES = ("eager", "huggingface")
 NO_MODEL = BPE(vocab={}, merges=[])
@@ -311,55 +308,6 @@ def test_what_a_token_stands_for_is_what_it_adds_in_mid_text():
     assert tokens.join([NAMES.index("▁a"), GAP, NAMES.index("<0xE4>"), NAMES.index("b")]) == b" a\xe4b"
 
 
-# -- real files --------------------------------------------------------------------------------------------------------
-
-LARGE = ("gemma", "qwen3") if FULL else ()
-"""Files that the library takes seconds to load."""
-
-
-@pytest.mark.parametrize(
-    "name", ["llama-2", "phi-3-mini", "mistral-7b-v0.3", "t5-small", "bert-base-uncased", "gpt2", *LARGE]
-)
-def test_ids_of_real_vocabularies(data, name):
-    path = data(f"tokenizers/{name}/tokenizer.json")
-    library = huggingface(path)
-    source = json.loads(path.read_text())
-    decoder: Decoder = msgspec.convert(source["decoder"], Decoder)
-    vocab, byte_level = source["model"]["vocab"], isinstance(decoder, ours.ByteLevel)
-    plain = [piece for piece, _ in vocab] if isinstance(vocab, list) else vocab
-    vocabulary = _core.Vocabulary.byte_level(vocab) if byte_level else _core.Vocabulary.plain(plain)
-    spelled = {}
-    for token in source["added_tokens"]:
-        content = token["content"]
-        normalizer = library.normalizer if token["normalized"] else None
-        spelled[library.token_to_id(content)] = normalizer.normalize_str(content) if normalizer else content
-    controls = {token["content"] for token in source["added_tokens"] if token["special"]}
-    size = max(library.get_vocab_size(), *spelled) + 1
-    added = [(i, text, text in controls) for i, text in spelled.items()]
-    mine = Decoding(vocabulary, decoder, added=added, size=size)
-    skipped = {i for i, text in spelled.items() if text in controls}
-    fallback = library.token_to_id("<0xE4>") is not None
-
-    def expected(ids, mode):
-        if mode == "huggingface" or not fallback:
-            return library.decode(ids, skip_special_tokens=skip)
-        tokens = [spelled.get(i) or library.id_to_token(i) for i in ids if not (skip and i in skipped)]
-        return library.decoder.decode(repaired([token for token in tokens if token is not None]))
-
-    rng = random.Random(name)
-    common = library.encode("Hello world, 你好 a test! 😀 don't . ? ' m 've \n\n  x").ids
-    kinds = [range(size), range(min(size, 600)), common, list(spelled)]
-    if fallback:
-        bytes_of = [
-            [library.token_to_id(f"<0x{byte:02X}>") for byte in some] for some in ("é今😀".encode(), range(256))
-        ]
-        kinds += [[i for i in ids if i is not None] for ids in bytes_of]
-    for _ in range(share(700)):
-        prompt, ids = ([rng.choice(rng.choice(kinds)) for _ in range(rng.randint(0, 10))] for _ in range(2))
-        skip = rng.random() < 0.5
-        check(mine, expected, prompt, ids, skip, rng)
-
-
 # -- sentencepiece -----------------------------------------------------------------------------------------------------
 
 
@@ -400,15 +348,6 @@ def check_sentencepiece(proto, decoder, rounds, unk_surface=" \u2047 "):
         prompt, ids = ([rng.choice(rng.choice(kinds)) for _ in range(rng.randint(0, 8))] for _ in range(2))
         skip = rng.random() < 0.5
         check(mine, expected, prompt, ids, skip, rng, MODES[:1])
-
-
-@pytest.mark.parametrize(
-    ("name", "extra"),
-    [("llama-2", False), ("mistral-7b-v0.3", False), ("sp-test-unigram-en", True), ("sp-test-unigram-ja", True)],
-)
-def test_ids_of_sentencepiece_models(data, name, extra):
-    proto = data(f"tokenizers/{name}/tokenizer.model").read_bytes()
-    check_sentencepiece(proto, SentencePieceDecoder(strip_extra=extra), share(6000))
 
 
 @pytest.mark.parametrize("suffix", [False, True])

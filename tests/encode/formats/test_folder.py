@@ -246,19 +246,6 @@ def test_formats_are_found_by_content(tmp_path, name, data, message):
             Tokenizer.from_file(path)
 
 
-@pytest.mark.parametrize(
-    ("path", "source"),
-    [
-        ("llama-2/tokenizer.model", "SentencePiece model"),
-        ("sp-test-unigram-en", "SentencePiece model"),
-        ("mistral-common/tekken_240911.json", "tekken.json"),
-        ("gguf/ggml-vocab-gpt-2.gguf", "GGUF"),
-    ],
-)
-def test_real_files_are_found_by_content(data, path, source):
-    assert source in Tokenizer.from_file(data(f"tokenizers/{path}")).spec.source
-
-
 def test_a_file_that_is_too_large(tmp_path):
     path = tmp_path / "tokenizer.json"
     with path.open("wb") as file:

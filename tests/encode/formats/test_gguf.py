@@ -17,7 +17,6 @@ from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerErro
 from tokenweir.encode.spec import (
     BPE,
     BertNormalizer,
-    BertPreTokenizer,
     ByteFallback,
     DecoderSequence,
     Fuse,
@@ -29,7 +28,6 @@ from tokenweir.encode.spec import (
     SentencePieceDecoder,
     SentencePieceNormalizer,
     StripDecoder,
-    WordPiece,
 )
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.templates.chat_template import ChatTemplate
@@ -38,7 +36,6 @@ from tokenweir.verify.references import huggingface
 
 CASES = cases(__file__)
 
-SEPARATOR = "\n__ggml_vocab_test__\n"
 SPACES = [Replace(Pattern(String="▁"), " "), ByteFallback(), Fuse()]
 
 
@@ -64,64 +61,6 @@ def refuse(read):
 
 
 # -- real files --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("name", "original"), [("gpt-2", "gpt2"), ("llama-bpe", "llama-3.1"), ("qwen2", "qwen3")])
-def test_ids_are_those_of_the_original_and_of_llama_cpp(data, name, original):
-    ours = Tokenizer.from_file(data(f"tokenizers/gguf/ggml-vocab-{name}.gguf"))
-    theirs = Tokenizer.from_file(data(f"tokenizers/{original}/tokenizer.json"))
-    same = [token for token, token_id in theirs.special_tokens.items() if ours.token_to_id(token) == token_id]
-    texts = [
-        text for kind in adversarial.strings(share(3600), seed=name, special_tokens=same[:5]).values() for text in kind
-    ]
-    assert len(texts) >= share(3600)
-    for text in texts:
-        assert ours.encode(text, add_special_tokens=False) == theirs.encode(text, add_special_tokens=False), repr(text)
-    vectors = data(f"vectors/ggml-vocab-{name}.gguf.inp").read_bytes().decode().split(SEPARATOR)[:-1]
-    expected = data(f"vectors/ggml-vocab-{name}.gguf.out").read_text().split("\n")[:-1]
-    assert len(vectors) == len(expected) == 46
-    for text, line in zip(vectors, expected, strict=True):
-        assert ours.encode(text, add_special_tokens=False) == [int(i) for i in line.split()], repr(text)
-
-
-@pytest.mark.parametrize("name", ["llama-spm", "phi-3", "bert-bge"])
-def test_ids_are_llama_cpps(data, name):
-    ours = Tokenizer.from_file(data(f"tokenizers/gguf/ggml-vocab-{name}.gguf"))
-    vectors = data(f"vectors/ggml-vocab-{name}.gguf.inp").read_bytes().decode().split(SEPARATOR)[:-1]
-    expected = data(f"vectors/ggml-vocab-{name}.gguf.out").read_text().split("\n")[:-1]
-    for text, line in zip(vectors, expected, strict=True):
-        assert ours.encode(text, add_special_tokens=False) == [int(i) for i in line.split()], repr(text)
-
-
-def test_llama_2_is_the_sentencepiece_model(data):
-    spec = formats.read_file(data("tokenizers/gguf/ggml-vocab-llama-spm.gguf"))
-    model = sentencepiece.SentencePieceProcessor(model_file=str(data("tokenizers/llama-2/tokenizer.model")))
-    ids = range(len(model))
-    assert list(spec.model.pieces) == [model.id_to_piece(i) for i in ids]
-    assert list(spec.model.scores) == [model.get_score(i) for i in ids]
-    kinds = [2 if model.is_unknown(i) else 3 if model.is_control(i) else 6 if model.is_byte(i) else 1 for i in ids]
-    assert list(spec.model.types) == kinds
-    assert (spec.model.unk_id, spec.model.byte_fallback) == (model.unk_id(), True)
-    assert (spec.add_bos, spec.add_eos, spec.eos_ids) == (True, False, (2,))
-
-
-def test_bert_is_the_original(data):
-    spec = formats.read_file(data("tokenizers/gguf/ggml-vocab-bert-bge.gguf"))
-    original = json.loads(data("tokenizers/bert-base-uncased/tokenizer.json").read_text())
-    assert spec.model == WordPiece(vocab=original["model"]["vocab"])
-    assert spec.normalizer == BertNormalizer(lowercase=True, strip_accents=None)
-    assert spec.pre_tokenizer == BertPreTokenizer()
-    assert [(t.content, t.id) for t in spec.added_tokens] == [(t["content"], t["id"]) for t in original["added_tokens"]]
-
-
-def test_phi_3_has_the_original_tokens_and_no_padding(data):
-    spec = formats.read_file(data("tokenizers/gguf/ggml-vocab-phi-3.gguf"))
-    original = json.loads(data("tokenizers/phi-3-mini/tokenizer.json").read_text())
-    assert {spec.model.pieces[i] for i in original["model"]["vocab"].values()} == set(original["model"]["vocab"])
-    added = [(t["content"], t["id"], t["special"]) for t in original["added_tokens"]]
-    assert [(t.content, t.id, t.special) for t in spec.added_tokens] == added
-    assert spec.notes == ("53 rows of padding, which name no token",)
-    assert (spec.model.unk_id, spec.model.types.count(2)) == (0, 1)  # the file types <unk> as control
 
 
 def texts_of(count, name):

@@ -42,13 +42,6 @@ BYTES = [piece(f"<0x{byte:02X}>", 0.0, BYTE) for byte in range(256)]
 FALLBACK = {35: 1}
 MORE = len(small_model()) - len(field(TRAINER, field(3, 2)) + field(NORMALIZER, b""))  # where a further piece begins
 END = len(small_model())
-REAL = [
-    "llama-2/tokenizer.model",
-    "mistral-7b-v0.3/tokenizer.model",
-    "mistral-common/tokenizer.model.v1",
-    "sp-test-unigram-en/tokenizer.model",
-    "sp-test-unigram-ja/tokenizer.model",
-]
 
 
 def reference(data):
@@ -145,28 +138,6 @@ def test_unknown_fields_are_skipped():
         small_model() + field(4, field(1, field(1, "a") + field(2, "WRONG"))) + field(5, field(3, 1)) + field(200, "x")
     )
     assert read(data) == read(small_model())
-
-
-@pytest.mark.parametrize("path", REAL)
-def test_real_models(data, path):
-    raw = data(f"tokenizers/{path}").read_bytes()
-    spec, processor = read(raw), reference(raw)
-    size = len(processor)
-    assert spec.model.pieces == tuple(processor.id_to_piece(list(range(size))))
-    assert list(spec.model.scores) == processor.get_score(list(range(size)))
-    asked = {
-        UNKNOWN: processor.is_unknown,
-        CONTROL: processor.is_control,
-        UNUSED: processor.is_unused,
-        BYTE: processor.is_byte,
-    }
-    for kind, question in asked.items():
-        assert [t == kind for t in spec.model.types] == [question(i) for i in range(size)]
-    assert spec.model.unk_id == processor.unk_id()
-    assert {t.id for t in spec.added_tokens} == {i for i in range(size) if processor.is_control(i)}
-    normalize = normalizer_core(spec.normalizer).normalize
-    for text in ("", " Hello  wörld\t① ﬁ\n", "こんにちは　世界", "<s>▁ "):
-        assert normalize(text) == processor.normalize(text)
 
 
 # -- what is refused ---------------------------------------------------------------------------------------------------

@@ -101,20 +101,6 @@ def test_ids_are_mistral_commons(tmp_path, source):
         check(ours, path, texts)
 
 
-def test_the_real_file(data):
-    from tokenweir.verify import adversarial
-
-    path = data("tokenizers/mistral-common/tekken_240911.json")
-    ours = Tokenizer.from_file(path)
-    special = [token.content for token in ours.added_tokens[:30]]
-    texts = [
-        text
-        for kind in adversarial.strings(share(12_000), seed="tekken", special_tokens=special).values()
-        for text in kind
-    ]
-    check(ours, path, texts)
-
-
 def test_special_tokens_in_text_are_matched_only_when_parsed():
     tok = load(tekken_json())
     assert tok.encode("[INST]ab</s>") == [3, 266, 2]

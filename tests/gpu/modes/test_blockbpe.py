@@ -6,11 +6,11 @@ Texts are short, since each CUDA thread is a fiber here; so blocks are small too
 from __future__ import annotations
 
 import random
-from itertools import pairwise, product
+from itertools import product
 
-import numpy as np
 import pytest
 from blockbpe_reference import BlockBpeReference
+from exact_batches import check, check_guards, run
 from full_run import share
 from small_tokenizers import WORDS, random_merges, small
 
@@ -26,26 +26,8 @@ from tokenweir.encode.spec import (
     WordPiece,
 )
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.gpu.encoded import SLACK
 from tokenweir.gpu.modes.blockbpe import BlockBpeMode, unsplit
 from tokenweir.verify.adversarial import strings
-
-
-def run(batch, device, texts, **options):
-    """Encode texts as one batch."""
-    texts = [text.encode() if isinstance(text, str) else text for text in texts]
-    offsets = np.cumsum([0, *map(len, texts)], dtype=np.int64)
-    text = np.frombuffer(b"".join(texts) + bytes(SLACK), np.uint8)
-    return batch.encode(device.to_device(text), device.to_device(offsets), **options)
-
-
-def ids_of(batch, device, texts, **options):
-    """The ids of each text; none may be refused."""
-    encoded = run(batch, device, texts, **options)
-    assert encoded.refused.size == 0
-    ids, offsets = device.to_host(encoded.ids), device.to_host(encoded.offsets)
-    assert ids.dtype == np.int32 and offsets[0] == 0 and offsets[-1] == len(ids)
-    return [ids[begin:end].tolist() for begin, end in pairwise(offsets)]
 
 
 def random_texts(pick, letters, count, longest):
@@ -76,7 +58,7 @@ def test_merges(kernels_on, letters, block, longest, literal):
         tok, reference = by_merges(merges)
         texts = [*random_texts(pick, letters, 6, longest), letters[:1] * longest]
         batch = BlockBpeMode(tok, device, block=block, literal=literal)
-        assert ids_of(batch, device, texts) == [reference.encode(text) for text in texts], (merges, texts)
+        assert run((batch, device), texts) == ([reference.encode(text) for text in texts], {}), (merges, texts)
 
 
 @pytest.mark.parametrize(("letters", "block"), [(b"ab", 32), (b"abcd", 64)])
@@ -93,7 +75,7 @@ def test_ranks(kernels_on, letters, block, literal):
         reference = BlockBpeReference(ranks)
         texts = random_texts(pick, letters, 6, 100)
         batch = BlockBpeMode(tok, device, block=block, literal=literal)
-        assert ids_of(batch, device, texts) == [reference.encode(text) for text in texts], (ranks, texts)
+        assert run((batch, device), texts) == ([reference.encode(text) for text in texts], {}), (ranks, texts)
 
 
 def test_every_short_text(device, literal):
@@ -102,63 +84,49 @@ def test_every_short_text(device, literal):
     tok, reference = by_merges(merges)
     texts = ["".join(letters) for n in range(9) for letters in product("ab", repeat=n)]
     expected = [reference.encode(text.encode()) for text in texts]
-    assert ids_of(BlockBpeMode(tok, device, block=32, literal=literal), device, texts) == expected
-
-
-def test_a_merge_that_creates_a_pair_which_goes_first(device, literal):
-    """Here merging all pairs of the lowest rank at once differs from Algorithm 1."""
-    merges = [(b"ab", b"a"), (b"a", b"b")]
-    tok, reference = by_merges(merges)
-    name = reference.vocabulary
-    assert reference.merge(b"ababab") == [b"aba", b"b", b"ab"]
-    expected = [name[b"aba"], name[b"b"], name[b"ab"]]
-    assert ids_of(BlockBpeMode(tok, device, block=32, literal=literal), device, ["ababab"]) == [expected]
+    assert run((BlockBpeMode(tok, device, block=32, literal=literal), device), texts) == (expected, {})
 
 
 def test_a_pass_that_merges_one_pair_on_strings_of_any_length(kernels_on):
     """Added tokens between, and more than fits into shared memory; by the blocks of the paper."""
     tok, _ = by_merges([(b"a", b"b"), (b"ab", b"ab"), (b"c", b"ab")], [AddedToken("<s>")])
-    cpu = unsplit(tok)
     texts = ["ab<s>abab" * 3, "", "<s>", "x" * 2500 + "cab" * 8, "c" * 2048 + "ab"]
     for block in (32, 256, 1024):
         device = kernels_on(block)
         batch = BlockBpeMode(tok, device, block=block, literal=True)
-        assert ids_of(batch, device, texts) == [cpu.encode(text) for text in texts]
+        assert not check((batch, device), texts)
 
 
 @pytest.mark.parametrize(("one_a_pass", "kernel"), [(False, "blockbpe"), (True, "algorithm1")])
 def test_each_has_a_kernel_of_its_own(device, monkeypatch, one_a_pass, kernel):
     launched, launch = [], device.launch
     monkeypatch.setattr(device, "launch", lambda name, *args: (launched.append(name), launch(name, *args)))
-    run(BlockBpeMode(small(), device, block=32, literal=one_a_pass), device, ["ab"])
+    run((BlockBpeMode(small(), device, block=32, literal=one_a_pass), device), ["ab"])
     assert launched == [kernel, "count_ids", "collect_ids"]
 
 
 @pytest.mark.parametrize("block", [256, 512, 1024])
 def test_the_blocks_of_the_paper(kernels_on, block):
     tok = Tokenizer.default()
-    cpu = unsplit(tok)
     texts = [
         "",
         "a",
         "Well, Prince, so Genoa and Lucca are now just family estates of the Buonapartes. " * 4,
         " " * 900,
     ]
-    expected = [cpu.encode(text) for text in texts]
     for seed in range(2):
         device = kernels_on(seed)
-        assert ids_of(BlockBpeMode(tok, device, block=block), device, texts) == expected
+        assert not check((BlockBpeMode(tok, device, block=block), device), texts)
 
 
 @pytest.mark.parametrize("n", [2047, 2048, 2049, 5000])
 def test_strings_that_do_not_fit_into_shared_memory(device, n):
     merges = [(b"a", b"a"), (b"aa", b"aa"), (b"aaaa", b"b"), (b"b", b"b"), (b"aa", b"c"), (b"c", b"aa")]
     tok, _ = by_merges(merges, [AddedToken("<s>")])
-    cpu = unsplit(tok)
     pick = random.Random(n)
     texts = ["a" * n, "".join(pick.choices("aaabc", k=n - 3)) + "<s>", "<s>" + "ab" * (n // 2)]
     batch = BlockBpeMode(tok, device, block=64)
-    assert ids_of(batch, device, texts) == [cpu.encode(text) for text in texts]
+    assert not check((batch, device), texts)
 
 
 @pytest.mark.parametrize(
@@ -171,13 +139,11 @@ def test_vocabularies(kernels_on, data, name):
     batch = BlockBpeMode(tok, device, block=32)
     groups = strings(share(1000), seed=name, special_tokens=list(tok.special_tokens)).values()
     texts = [text for group in groups for text in group if len(text) < 500]
-    expected = [batch.tokenizer.encode(text, add_special_tokens=False) for text in texts]
-    assert ids_of(batch, device, texts) == expected
+    assert not check((batch, device), texts)
+    assert not check((batch, device), texts[::5], parse_special=False)
     reference = reference_of(tok)
-    for text, ids in list(zip(texts, expected, strict=True))[::7]:
-        assert reference.encode(text.encode()) == ids, text
-    plain = [batch.tokenizer.encode(text, add_special_tokens=False, parse_special=False) for text in texts[::5]]
-    assert ids_of(batch, device, texts[::5], parse_special=False) == plain
+    for text in texts[::7]:
+        assert reference.encode(text.encode()) == batch.tokenizer.encode(text, add_special_tokens=False), text
 
 
 def reference_of(tok):
@@ -205,7 +171,7 @@ def test_bytes_that_are_no_text(device):
     pick = random.Random(1)
     texts = [bytes(pick.choices(range(256), k=pick.randint(0, 60))) for _ in range(60)]
     expected = [reference.encode(text) for text in texts]
-    assert ids_of(BlockBpeMode(tok, device, block=32), device, texts) == expected
+    assert run((BlockBpeMode(tok, device, block=32), device), texts) == (expected, {})
 
 
 ADDED = ["<s>", "<s><s>", "<|a|>", "<", "ab<", "<|", "日", "|>x"]
@@ -223,25 +189,23 @@ def test_special_tokens_that_overlap(kernels_on):
         batch = BlockBpeMode(tok, device, block=32)
         expected = [reference.encode(text.encode()) for text in texts]
         assert expected == [batch.tokenizer.encode(text) for text in texts]
-        assert ids_of(batch, device, texts) == expected
+        assert run((batch, device), texts) == (expected, {})
 
 
 @pytest.mark.parametrize("flag", ["lstrip", "rstrip", "single_word"])
 def test_tokens_that_look_around_are_the_hosts(device, flag):
     tok, _ = by_merges([(b"a", b"b")], [AddedToken("<s>", **{flag: True}), AddedToken("<t>")])
     batch = BlockBpeMode(tok, device, block=32)
-    encoded = run(batch, device, ["ab <s>", "ab<t>", "<s", "x<s>x"])
-    assert encoded.refused.tolist() == [0, 3]
-    assert set(encoded.reasons) == {"it has an added token that takes white space along or wants no word beside it"}
-    assert device.to_host(encoded.offsets).tolist() == [0, 0, 2, 4, 4]
-    assert ids_of(batch, device, ["ab <s>"], parse_special=False) == [tok.encode("ab <s>", parse_special=False)]
+    odd = "it has an added token that takes white space along or wants no word beside it"
+    assert check((batch, device), ["ab <s>", "ab<t>", "<s", "x<s>x"]) == dict.fromkeys((0, 3), odd)
+    assert not check((batch, device), ["ab <s>"], parse_special=False)
 
 
 def test_tokens_of_normalized_text_come_second(device):
     tok, _ = by_merges([], [AddedToken("b<", normalized=True), AddedToken("<s>"), AddedToken("x", normalized=True)])
     batch = BlockBpeMode(tok, device, block=32)
     texts = ["ab<s>", "<s>a", "xb<x"]
-    assert ids_of(batch, device, texts) == [batch.tokenizer.encode(text) for text in texts]
+    assert not check((batch, device), texts)
 
 
 def test_guarded_characters(kernels_on):
@@ -254,38 +218,20 @@ def test_guarded_characters(kernels_on):
         device = kernels_on(seed)
         batch = BlockBpeMode(tok, device, block=32)
         texts = ["".join(pick.choices(["<s>", "!", "ab", "日", "x"], k=pick.randint(0, 12))) for _ in range(8)]
-        expected, guards, begin = [], [], 0
-        for text in texts:
-            guarded = sorted(pick.sample(range(len(text)), k=len(text) // pick.choice([2, 4, 100])))
-            guards += [begin + len(text[:i].encode()) for i in guarded]
-            begin += len(text.encode())
-            expected.append(batch.tokenizer.encode(text, guarded=guarded))
-        assert ids_of(batch, device, texts, guards=np.array(guards, np.int64)) == expected
+        assert not check_guards((batch, device), texts, pick)
 
 
 def test_long_strings_are_the_hosts(device):
     batch = BlockBpeMode(Tokenizer.default(), device, block=32, max_bytes=5)
-    encoded = run(batch, device, ["hello", "hello!", "", "日本"])
-    assert encoded.refused.tolist() == [1, 3]
-    assert encoded.reasons == ("longer than 5 bytes",) * 2
-
-
-def test_empty_documents(device):
-    encoded = run(BlockBpeMode(Tokenizer.default(), device, block=32), device, ["", "", "a", ""])
-    assert device.to_host(encoded.offsets).tolist() == [0, 0, 0, 1, 1]
-
-
-def test_no_text(device):
-    with pytest.raises(ValueError, match="^a batch of 0 bytes; 1 to "):
-        run(BlockBpeMode(Tokenizer.default(), device, block=32), device, ["", ""])
+    refused = dict.fromkeys((1, 3), "longer than 5 bytes")
+    assert check((batch, device), ["hello", "hello!", "", "日本"]) == refused
 
 
 def test_many_strings(device):
     """More than a block has threads."""
     tok = Tokenizer.default()
     texts = [str(i) for i in range(1100)]
-    cpu = unsplit(tok)
-    assert ids_of(BlockBpeMode(tok, device, block=32), device, texts) == [cpu.encode(text) for text in texts]
+    assert not check((BlockBpeMode(tok, device, block=32), device), texts)
 
 
 @pytest.mark.parametrize(

@@ -197,15 +197,6 @@ def test_documents_that_are_left_out(mode_of, components):
     assert [found[i] for i in (0, 6, 7)] == [tok.encode(documents[i]) for i in (0, 6, 7)]
 
 
-def test_the_encoder(device, data):
-    tok = Tokenizer.from_file(data("tokenizers/llama-2/tokenizer.json"))
-    encoder = GpuEncoder(tok, device=device)
-    texts = ["The weir holds the river back.", "", "a ▁ b", "水<s>水", b"b\xff"]
-    wanted = [tok.encode(text if isinstance(text, str) else text.decode("utf-8", "replace")) for text in texts]
-    assert [ids.tolist() for ids in encoder.encode_batch(texts).to_host()] == wanted
-    assert encoder.stats.on_cpu == {SIGN: 1, "it is not UTF-8": 1}
-
-
 @pytest.mark.parametrize(
     ("change", "error"),
     [

@@ -246,12 +246,3 @@ def test_characters_become_what_the_normalizer_makes_of_them(data, huggingface):
 def test_what_is_refused(device, tok, error):
     with pytest.raises(UnsupportedTokenizerError, match=f"^exact mode: {re.escape(error)}"):
         GpuEncoder(tok(), device=device)
-
-
-def test_the_encoder(device, data):
-    tok = Tokenizer.from_file(data("tokenizers/t5-small/tokenizer.json"))
-    encoder = GpuEncoder(tok, device=device)
-    texts = ["The weir holds the river back.", "", "a ▁ b", "water</s>water", b"b\xff", "½"]  # whose map has U+2581
-    wanted = [tok.encode(text if isinstance(text, str) else text.decode("utf-8", "replace")) for text in texts]
-    assert [ids.tolist() for ids in encoder.encode_batch(texts).to_host()] == wanted
-    assert encoder.stats.on_cpu == {"it is not UTF-8": 1, ODD: 1}

@@ -20,7 +20,6 @@ from tokenweir.encode.spec import (
     WordPiece,
 )
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.gpu import GpuEncoder
 from tokenweir.gpu.modes.wordpiece import WordPieceMode, characters
 from tokenweir.verify.adversarial import strings
 
@@ -127,15 +126,6 @@ def test_what_is_not_utf8_and_too_much_that_is_gone(mode_of):
     found, refused = run(mode_of(tok, max_bytes=64), documents)
     assert refused == {1: "it is not UTF-8", 2: "it is not UTF-8", 3: "oversized piece", 5: "it is not UTF-8"}
     assert found[0] == tok.encode("a") and found[4] == tok.encode("a\u0301a")
-
-
-def test_the_encoder(device, data):
-    """With [CLS] and [SEP] around, and documents of the CPU in their places."""
-    tok = Tokenizer.from_file(data("tokenizers/bert-base-uncased/tokenizer.json"))
-    encoder = GpuEncoder(tok, device=device)
-    texts = ["The weir holds the River back.", "", "한국어 텍스트", "Naïve café, 水!", "unaffable " * 30]
-    assert [ids.tolist() for ids in encoder.encode_batch(texts).to_host()] == [tok.encode(text) for text in texts]
-    assert encoder.stats.on_cpu == {ODD: 1}
 
 
 def test_what_becomes_of_characters():

@@ -1,4 +1,4 @@
-"""SentencePiece's BPE against its library, on random small models and on real files.
+"""SentencePiece's BPE against its library, on random small models.
 
 The library normalizes and then merges; what it normalizes is compared elsewhere, so models here leave text as it is, or
 the library's own normalized text is the input.
@@ -11,7 +11,7 @@ import random
 import numpy as np
 import pytest
 from full_run import share
-from model_texts import cut, encoded, lines, random_text
+from model_texts import cut, encoded, random_text
 from sentencepiece_files import BPE, BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER, processor_of, unknown_of
 
 from tokenweir.encode import _core
@@ -203,30 +203,3 @@ def test_a_piece_that_is_too_long(kind):
     ours([("<unk>", 0.0, UNKNOWN), ("a" * 1024, 0.0, kind), ("b" * 1025, 0.0, CONTROL)])
     with pytest.raises(UnsupportedTokenizerError, match="a piece of 1025 bytes; at most 1024 are possible"):
         ours([("<unk>", 0.0, UNKNOWN), ("a" * 1025, 0.0, kind)])
-
-
-@pytest.mark.parametrize("name", ["llama-2/tokenizer.model", "mistral-7b-v0.3/tokenizer.model"])
-def test_real_models(name, data):
-    processor = sentencepiece.SentencePieceProcessor(model_file=str(data(f"tokenizers/{name}")))
-    model = ours(
-        [
-            (
-                processor.id_to_piece(i),
-                processor.get_score(i),
-                UNKNOWN
-                if processor.is_unknown(i)
-                else CONTROL
-                if processor.is_control(i)
-                else BYTE
-                if processor.is_byte(i)
-                else NORMAL,
-            )
-            for i in range(processor.get_piece_size())
-        ],
-        True,
-    )
-    for line in lines(data, name, characters=20_000, count=1000):
-        normal = processor.normalize(line)
-        expected = processor.encode(line)
-        assert model.encode(normal)[0] == expected, line
-        assert cut(model, normal) == expected, line

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from itertools import pairwise
 
@@ -70,21 +69,6 @@ def test_random_vocabularies():
             found += len(ids) > 1
             unknown += ids == [vocab["[UNK]"]]
     assert found > share(2000) and unknown > share(6000)
-
-
-def test_berts_words(data):
-    vocab = json.loads(data("tokenizers/bert-base-uncased/tokenizer.json").read_text("utf-8"))["model"]["vocab"]
-    ours, theirs = both(vocab)
-    tokens = list(vocab)
-    pick = random.Random("bert")
-    several = 0
-    for _ in range(share(18_000)):
-        text = "".join(pick.choice(tokens).removeprefix("##") for _ in range(pick.randint(1, 4)))
-        if pick.random() < 0.3:
-            at = pick.randrange(len(text) + 1)
-            text = text[:at] + pick.choice(LETTERS) + text[at:]
-        several += len(check(ours, theirs, text)) > 2
-    assert several > share(4500)
 
 
 def test_a_word_of_the_longest_length_and_one_more():
