@@ -48,30 +48,16 @@ async def fanned(*items, **options):
         yield stream
 
 
-async def read(stream, got, *, wait=0.0, batches=None):
+async def read(stream, got, *, batches=None):
     with stream.subscribe() as subscription:
         async for batch in subscription:
             got.append(batch)
             if batches is not None and len(got) == batches:
                 return
-            await anyio.sleep(wait)
 
 
 def text_of(got):
     return "".join(delta.text for batch in got for delta in batch if isinstance(delta, TextDelta))
-
-
-async def test_every_reader_gets_everything_at_its_own_pace():
-    letters = [TextDelta(letter, [n]) for n, letter in enumerate("abcdefghij" * 5)]
-    fast, slow = [], []
-    async with fanned(*letters, STOP) as stream, anyio.create_task_group() as tasks:
-        tasks.start_soon(read, stream, fast)
-        tasks.start_soon(lambda: read(stream, slow, wait=0.02))
-    assert text_of(fast) == text_of(slow) == "abcdefghij" * 5
-    assert len(slow) < len(fast)
-    assert fast[-1][-1] == slow[-1][-1] == STOP
-    for got in (fast, slow):
-        assert [i for batch in got for delta in batch for i in delta.token_ids] == list(range(50))
 
 
 async def test_a_reader_that_never_reads_delays_nobody():
@@ -84,31 +70,6 @@ async def test_a_reader_that_never_reads_delays_nobody():
             assert text_of(got) == "x" * 500
             with pytest.raises(DeliveryError, match="^too far behind"):
                 await stuck.take()
-
-
-async def test_a_lone_reader_holds_the_engine_back_and_loses_nothing():
-    source = [TextDelta("x")] * 100
-    async with fanned(*source, STOP, max_ahead=10 * DELTA_BYTES, max_replay=0) as stream:
-        with stream.subscribe() as subscription:
-            await anyio.wait_all_tasks_blocked()
-            assert stream.source.given <= 12
-            got = [batch async for batch in subscription]
-    assert text_of(got) == "x" * 100
-
-
-async def test_who_comes_late_gets_what_was_as_one_delta():
-    more = anyio.Event()
-    async with fanned(*[TextDelta(letter) for letter in "abc"], more, TextDelta("d"), STOP) as stream:
-        early, late = [], []
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(read, stream, early)
-            await anyio.wait_all_tasks_blocked()
-            tasks.start_soon(read, stream, late)
-            await anyio.wait_all_tasks_blocked()
-            assert late == [[TextDelta("abc")]]
-            more.set()
-        assert text_of(early) == text_of(late) == "abcd"
-        assert await stream.subscribe().take() == [TextDelta("abcd"), STOP]  # after the end too
 
 
 async def test_who_comes_again_gets_what_it_lacks():
@@ -179,10 +140,3 @@ async def test_an_error_in_the_body_comes_out_unchanged():
         async with fanned(TextDelta("a"), 60) as stream:
             raise KeyError("body")
     assert stream.source.closed.is_set()
-
-
-async def test_cancelling_closes_the_engine():
-    with anyio.move_on_after(0.05) as scope:
-        async with fanned(TextDelta("a"), 60) as stream:
-            await read(stream, [])
-    assert scope.cancelled_caught and stream.source.closed.is_set()

@@ -13,15 +13,6 @@ def letters(max_bytes):
     return ReplayBuffer(max_bytes, lambda items: ["".join(items)], len)
 
 
-def test_what_came_after_a_number_comes_merged_and_as_often_as_asked():
-    buffer = letters(10)
-    buffer.append(["a", "b", "c"])
-    assert (buffer.first, buffer.next, buffer.bytes) == (0, 3, 3)
-    assert buffer.since(0) == buffer.since(0) == ["abc"]
-    assert buffer.since(2) == ["c"]
-    assert buffer.since(3) == []
-
-
 def test_what_was_dropped_and_what_is_not_there_yet_are_refused_by_name():
     buffer = letters(2)
     buffer.append(["a", "b", "c"])

@@ -17,7 +17,6 @@ from tokenweir.stream.chat.stages import (
     split_reasoning,
     split_tool_calls,
     stop_at,
-    strip_reasoning,
     until_eos,
 )
 from tokenweir.stream.decode.chunk import Chunk
@@ -111,30 +110,6 @@ async def test_detokenize_gives_a_chunk_for_each_id_that_ends_a_character(tok):
     assert chunks == [Chunk([72], "H"), Chunk([skip, 0xC3, 0xA9], "é"), Chunk([skip, 0xF0], "\ufffd")]
 
 
-async def test_detokenize_ends_characters_where_the_fused_stage_does(mistral_tok):
-    half = next(i for i in range(256, mistral_tok.vocab_size) if mistral_tok.token_bytes(i) == b" \xf0\x9f")
-    closer = mistral_tok.token_to_id("[/THINK]")
-    source = Source([[half, 0x91, 0xA9, 0xC3, closer, 0xA9]])
-    assert await collect(detokenize(source, mistral_tok, reasoning="mistral")) == [
-        Chunk([], " "),
-        Chunk([half, 0x91, 0xA9], "👩"),
-        Chunk([0xC3], "\ufffd"),
-        Chunk([closer], "[/THINK]"),
-        Chunk([0xA9], "\ufffd"),
-    ]
-
-
-async def test_split_and_strip_reasoning(tok):
-    chunks = [Chunk([1], "<thi"), Chunk([2], "nk>a"), Chunk([3], "</think>"), Chunk([4], "b<")]
-    assert await collect(split_reasoning(Source(chunks), "think")) == [
-        Chunk([1], "", REASONING),
-        Chunk([2], "a", REASONING),
-        Chunk([3], "", ANSWER),
-        Chunk([4], "b<"),
-    ]
-    assert as_deltas(await collect(strip_reasoning(Source(chunks), "think"))) == ([TextDelta("b<", [1, 2, 3, 4])], [])
-
-
 async def test_stop_at_keeps_the_text_before_and_the_ids_after(tok):
     stops = StopStrings(["ox"])
     source = Source([Chunk([1], "a b"), Chunk([2], "oxes"), Chunk([3], "never")])
@@ -142,22 +117,6 @@ async def test_stop_at_keeps_the_text_before_and_the_ids_after(tok):
     assert stops.matched == "ox"
     assert source.closed == 1
     assert source.items == [Chunk([3], "never")]
-
-
-@pytest.mark.parametrize("stage", ["until_eos", "detokenize", "split_reasoning", "stop_at", "decode_chat"])
-async def test_a_stage_that_is_left_closes_its_source_at_once(tok, stage):
-    ids, chunks = Source([[72], [73]]), Source([Chunk([72], "H"), Chunk([73], "I")])
-    made = {
-        "until_eos": lambda: until_eos(ids, [0]),
-        "detokenize": lambda: detokenize(ids, tok),
-        "split_reasoning": lambda: split_reasoning(chunks, "think"),
-        "stop_at": lambda: stop_at(chunks, ["x"]),
-        "decode_chat": lambda: decode_chat(ids, tok),
-    }[stage]()
-    async with aclosing(made) as items:
-        async for _ in items:
-            break
-    assert (ids.closed, chunks.closed) == ((0, 1) if stage in ("split_reasoning", "stop_at") else (1, 0))
 
 
 async def test_stages_that_were_never_read_close_their_source_once(tok):
@@ -175,29 +134,6 @@ async def test_the_source_is_closed_before_the_last_deltas_are_read(tok):
         async for delta in deltas:
             assert source.closed == isinstance(delta, Finish)
     assert source.items == [list(b"cd")]
-
-
-async def test_cancelling_the_reader_closes_the_source(tok):
-    closed = anyio.Event()
-
-    async def idle():
-        try:
-            yield [72]
-            await anyio.sleep(60)
-        finally:
-            closed.set()
-
-    async def read():
-        async for _ in decode_chat(idle(), tok):
-            first.set()
-
-    first = anyio.Event()
-    with anyio.fail_after(5):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(read)
-            await first.wait()
-            tasks.cancel_scope.cancel()
-    assert closed.is_set()
 
 
 async def test_a_source_that_is_only_iterable_is_read_and_closed(tok):
@@ -332,27 +268,6 @@ async def test_logprobs_of_engine_steps_go_with_their_ids(make_tok):
         (Finish, [end], [-6.0], 2),
     ]
     assert b"".join(deltas[1].alignment.token_bytes) == "</think>éb".encode()
-
-
-async def test_a_wrong_number_of_logprobs_comes_after_what_was_decoded(tok):
-    source = Source([EngineStep([65], [-1.0]), EngineStep([66, 67], [-2.0])])
-    stage = decode_chat(source, tok, alignment=True)
-    deltas, _ = await failed(stage, EngineError, "^the engine gave 1 logprobs with 2 ids$")
-    assert [delta.token_ids for delta in deltas] == [[65], []]
-    assert (deltas[-1].reason, deltas[-1].usage.completion_tokens) == (FinishReason.ERROR, 1)
-    assert source.closed == 1
-
-
-async def test_thinking_that_is_spent_is_reported_before_the_deltas_of_that_id(make_tok):
-    tok = make_tok(AddedToken("<think>"), AddedToken("</think>"))
-    happened = []
-    source = Source([[token_id] for token_id in tok.encode("<think>abc</think>d")])
-    stage = decode_chat(
-        source, tok, reasoning="think", thinking_budget=3, on_thinking_spent=lambda index: happened.append("spent")
-    )
-    async for delta in stage:
-        happened.append(getattr(delta, "text", "end"))
-    assert happened == ["a", "spent", "b", "c", "d", "end"]
 
 
 @pytest.mark.parametrize(
