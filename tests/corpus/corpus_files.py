@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import struct
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -119,6 +121,12 @@ def parts_of(path, part_bytes):
 
 def command(*arguments):
     return CliRunner().invoke(main, ["encode-files", *map(str, arguments)])
+
+
+def start(*arguments):
+    """Start the command as a process, in a group of its own."""
+    program = [sys.executable, "-P", "-m", "tokenweir", "encode-files", *map(str, arguments)]
+    return subprocess.Popen(program, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
 
 
 def content(folder):

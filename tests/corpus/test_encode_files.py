@@ -24,7 +24,6 @@ from tokenweir.cli.encode_files import describe
 from tokenweir.corpus import reading
 from tokenweir.corpus.documents import DocumentEncoder
 from tokenweir.corpus.run import Progress
-from tokenweir.corpus.run import encode_files as run
 from tokenweir.encode.spec import AddedToken, RankBPE, TokenizerSpec
 
 pa = pytest.importorskip("pyarrow")
@@ -49,14 +48,10 @@ def test_one_of_a_kind_is_told_as_one(tmp_path):
     assert found.stdout == f"1 document, 1 token, 1 shard in {tmp_path / 'out'}\n"
 
 
-def test_text_files_have_no_column(tmp_path):
+def test_a_column_goes_with_a_text_file_beside_others(tmp_path):
     for name in ("one.txt", "two.jsonl"):
         (tmp_path / name).write_text('{"a": "b"}')
-    found = command(tmp_path / "one.txt", "-o", tmp_path / "out", "--column", "a")
-    assert (found.exit_code, found.stderr.splitlines()[-1]) == (2, "Error: --column: text files have none")
-    both = command(
-        tmp_path / "one.txt", tmp_path / "two.jsonl", "-o", tmp_path / "out", "--column", "a", "--workers", 1
-    )
+    both = command(*tmp_path.iterdir(), "-o", tmp_path / "out", "--column", "a", "--workers", 1)
     assert both.exit_code == 0, both.output
 
 
@@ -73,31 +68,31 @@ def test_the_cut_changes_nothing(tok, texts, tmp_path, name, part_bytes, monkeyp
     assert rows == [tok.encode(text) for text in some]
 
 
-def test_processes_and_options(tok, texts, tmp_path):
+def test_processes_and_options(run, tok, texts, tmp_path):
     paths = [write(tmp_path / name, texts) for name, write in WRITE.items()]
     encoder = DocumentEncoder(tok, "text", {"parse_special": False, "add_eos": True})
     reports = []
     for folder, workers in (("one", 1), ("three", 3)):
-        found = run(paths, tmp_path / folder, encoder, part_bytes=20_000, workers=workers, report=reports.append)
+        found = run(paths, folder, encoder, part_bytes=20_000, workers=workers, report=reports.append)
         assert found.documents == len(texts) * len(paths)
         assert (found.done, found.total) == (found.total, sum(path.stat().st_size for path in paths))
     assert content(tmp_path / "one") == content(tmp_path / "three")
     rows, _ = read_parquet(tmp_path / "one")
     assert rows == [tok.encode(text, parse_special=False, add_eos=True) for text in texts] * len(paths)
-    assert [report.shards for report in reports[: reports[-1].shards + 1]] == [*range(reports[-1].shards + 1)]
+    assert [*dict.fromkeys(report.shards for report in reports)] == [*range(reports[-1].shards + 1)]
 
 
-def test_kinds_of_columns(tok, texts, tmp_path):
+def test_kinds_of_columns(run, tok, texts, tmp_path):
     expected = [tok.encode(text) for text in texts]
     for kind in (pa.large_string(), pa.binary(), pa.dictionary(pa.int32(), pa.string())):
         path = tmp_path / f"{kind}.parquet".replace("<", "").replace(">", "").replace("=", "").replace(", ", "")
         array = pa.array(texts).cast(kind) if not pa.types.is_dictionary(kind) else pa.array(texts).dictionary_encode()
         pq.write_table(pa.table({"my text": array}), path)
-        run([path], tmp_path / path.stem, DocumentEncoder(tok, "my text"), workers=1)
+        run([path], path.stem, DocumentEncoder(tok, "my text"))
         assert read_parquet(tmp_path / path.stem)[0] == expected
 
 
-def test_empty_files_and_a_last_line_without_its_end(tok, tmp_path):
+def test_empty_files_and_a_last_line_without_its_end(run, tok, tmp_path):
     (tmp_path / "empty.txt").write_text("")
     (tmp_path / "open.txt").write_text("a\n\nb c")
     (tmp_path / "empty.jsonl").write_text("")
@@ -106,11 +101,11 @@ def test_empty_files_and_a_last_line_without_its_end(tok, tmp_path):
     write_arrow_stream(tmp_path / "empty_stream.arrow", [])
     paths = sorted(path for path in tmp_path.iterdir() if path.is_file())
     for shard_format, read in READ.items():
-        run(paths, tmp_path / shard_format, DocumentEncoder(tok, "text"), format=shard_format, workers=1)
+        run(paths, shard_format, format=shard_format)
         assert read(tmp_path / shard_format)[0] == [tok.encode(text) for text in ("a", "", "b c")]
 
 
-def test_empty_lines_of_json_are_no_documents(tok, tmp_path):
+def test_empty_lines_of_json_are_no_documents(run, tok, tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'\n{"text": "one"}\r\n \t\r\n{"text": "two"}\n\n{"text": ""}\n\n')
     for part_bytes in (5, 1000):
@@ -123,54 +118,42 @@ def test_empty_lines_of_json_are_no_documents(tok, tmp_path):
     ):
         (tmp_path / name).write_bytes(b'\n\n{"text": "one"}\n' + line + b"\n")
         with pytest.raises(CorpusError, match=words):
-            run([tmp_path / name], tmp_path / f"{name}.ids", DocumentEncoder(tok, "text"), workers=1)
+            run([tmp_path / name], f"{name}.ids")
 
 
 @pytest.mark.parametrize(("last", "dtype"), [((1 << 16) - 1, np.uint16), (1 << 16, np.int32)])
-def test_large_vocabularies_take_32_bits(tmp_path, last, dtype):
+def test_large_vocabularies_take_32_bits(run, tmp_path, last, dtype):
     model = RankBPE({bytes([byte]): byte for byte in range(256)})
     tok = Tokenizer.from_spec(TokenizerSpec(model=model, added_tokens=(AddedToken("<last>", id=last),)))
     path = write_lines(tmp_path / "a.txt", ["a<last>", "b"])
     for shard_format in ("npy", "megatron"):
-        run([path], tmp_path / shard_format, DocumentEncoder(tok, "text"), format=shard_format, workers=1)
+        run([path], shard_format, DocumentEncoder(tok, "text"), format=shard_format)
         assert READ[shard_format](tmp_path / shard_format)[0] == [[97, last], [98]]
     assert np.load(tmp_path / "npy" / "part-00000.ids.npy").dtype == dtype
 
 
-def test_without_pyarrow_the_other_kinds_still_work(tok, tmp_path, monkeypatch):
-    monkeypatch.setattr("tokenweir.corpus.run.find_spec", lambda name: None)
-    path, table = write_lines(tmp_path / "a.txt", ["a"]), write_parquet(tmp_path / "a.parquet", ["a"])
-    encoder = DocumentEncoder(tok, "text")
-    assert run([path], tmp_path / "npy", encoder, format="npy", workers=1).documents == 1
-    for paths, shard_format, words in (
-        (
-            [path],
-            "parquet",
-            r"the format parquet needs pyarrow: pip install 'tokenweir\[corpus\]', or choose npy or megatron$",
-        ),
-        ([table], "npy", r"Parquet, Arrow and compressed files need pyarrow: pip install 'tokenweir\[corpus\]'$"),
-    ):
-        with pytest.raises(CorpusError, match=words):
-            run(paths, tmp_path / "out", encoder, format=shard_format, workers=1)
-
-
-def test_options_that_do_not_go_together(tmp_path):
-    path = write_lines(tmp_path / "a.txt", ["a"])
-    for arguments, words in (
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
         (["--loss-mask"], "--loss-mask goes with --chat"),
-        (["--chat", "--no-parse-special"], "--no-parse-special does not go with --chat"),
-    ):
-        found = command(path, "-o", tmp_path / "out", *arguments)
-        assert found.exit_code == 2
-        assert words in found.output
-
-
-def test_a_tokenizer_without_an_end_token_cannot_add_it(tmp_path):
+        (["--template", "a.txt"], "--template goes with --chat"),
+        (["--chat", "--no-parse-special"], "--no-parse-special does not go with --chat: the template writes all"),
+        (["--add-eos", "--tokenizer", "."], "--add-eos: this tokenizer has no end token"),
+        (["--column", "a"], "Error: --column: text files have none"),
+        (["--keep", "a"], "Error: --keep: text files have no columns"),
+        *(
+            (["--format", name, "--pack", 9], "--pack goes with the formats parquet and npy")
+            for name in ("megatron", "datatrove")
+        ),
+        *((["--machines", share], "must be I/N, such as 1/4") for share in ("0/2", "3/2", "1", "a/b")),
+    ],
+)
+def test_options_that_do_not_go_together(tmp_path, monkeypatch, arguments, words):
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "tokenizer.json").write_text('{"model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}}')
-    path = write_lines(tmp_path / "a.txt", ["a"])
-    found = command(path, "-o", tmp_path / "out", "--add-eos", "--tokenizer", tmp_path)
-    assert found.exit_code == 2
-    assert "--add-eos: this tokenizer has no end token" in found.output
+    write_lines(tmp_path / "a.txt", ["a"])
+    found = command("a.txt", "-o", "out", *arguments)
+    assert (found.exit_code, words in found.stderr) == (2, True), found.output
 
 
 def test_rate_and_time_left():

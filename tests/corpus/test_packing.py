@@ -76,10 +76,3 @@ def test_a_command_that_packs(tok, texts, tmp_path, shard_format):
         assert load("document_offsets").tolist() == [*begins, offsets[-1]]
     kept = pq.read_table(tmp_path / "out" / "part-00000.documents.parquet")
     assert kept.to_pydict() == {"n": [*range(len(texts))]}
-
-
-def test_formats_whose_readers_cut_take_no_sequences(tmp_path):
-    path = write_parquet(tmp_path / "a.parquet", ["a"])
-    for shard_format in ("megatron", "datatrove"):
-        found = command(path, "-o", tmp_path / "out", "--format", shard_format, "--pack", 9)
-        assert (found.exit_code, "--pack goes with the formats parquet and npy" in found.stderr) == (2, True)

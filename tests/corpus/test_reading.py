@@ -12,7 +12,6 @@ from corpus_files import READ, WRITE, command, parts_of, write_lines
 from tokenweir import CorpusError
 from tokenweir.corpus import reading
 from tokenweir.corpus.documents import DocumentEncoder
-from tokenweir.corpus.run import encode_files as run
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -43,30 +42,30 @@ pq = pytest.importorskip("pyarrow.parquet")
         ("a.jsonl", b'{"text": "a"}\n\xef\xbb\xbf{"text": "b"}\n', r"a.jsonl: line 2: JSON is malformed"),
     ],
 )
-def test_bad_input_is_named_by_its_place(tok, tmp_path, name, data, words):
+def test_bad_input_is_named_by_its_place(run, tmp_path, name, data, words):
     path = tmp_path / name
     path.write_bytes(data)
     with pytest.raises(CorpusError, match=words):
-        run([path], tmp_path / "out", DocumentEncoder(tok, "text"), workers=1)
+        run([path])
     assert command(path, "-o", tmp_path / "out", "--workers", 1).exit_code == 1
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.txt"])
 @pytest.mark.parametrize("part_bytes", [2, 10_000])
-def test_a_byte_order_mark_is_no_part_of_a_document(tok, tmp_path, name, part_bytes):
+def test_a_byte_order_mark_is_no_part_of_a_document(run, tok, tmp_path, name, part_bytes):
     path = tmp_path / name
     WRITE[name](path, ["first", "second \ufeff"])
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
-    run([path], tmp_path / "out", DocumentEncoder(tok, "text"), part_bytes=part_bytes, workers=1)
+    run([path], part_bytes=part_bytes)
     assert READ["parquet"](tmp_path / "out")[0] == [tok.encode("first"), tok.encode("second \ufeff")]
 
 
-def test_a_column_that_is_there_twice(tok, tmp_path):
+def test_a_column_that_is_there_twice(run, tmp_path):
     table = pa.Table.from_arrays([pa.array(["a"])] * 2, ["text"] * 2)
     with pa.ipc.new_file(tmp_path / "a.arrow", table.schema) as file:
         file.write_table(table)
     with pytest.raises(CorpusError, match=r"a\.arrow: has several columns 'text'$"):
-        run([tmp_path / "a.arrow"], tmp_path / "out", DocumentEncoder(tok, "text"), workers=1)
+        run([tmp_path / "a.arrow"])
 
 
 LONG = "a text of more than twelve bytes"
@@ -84,7 +83,7 @@ LONG = "a text of more than twelve bytes"
     ],
     ids=["the last offset", "an offset", "an offset below 0", "a view", "a code", "a list"],
 )
-def test_an_arrow_file_that_leads_out_of_itself_is_told(tok, tmp_path, column, sound, damaged):
+def test_an_arrow_file_that_leads_out_of_itself_is_told(run, tmp_path, column, sound, damaged):
     path = tmp_path / "a.arrow"
     table = pa.table({"text": column})
     with pa.ipc.new_file(path, table.schema) as file:
@@ -93,15 +92,15 @@ def test_an_arrow_file_that_leads_out_of_itself_is_told(tok, tmp_path, column, s
     assert sound in data
     path.write_bytes(data.replace(sound, damaged))
     with pytest.raises(CorpusError, match=r"a\.arrow: "):
-        run([path], tmp_path / "out", DocumentEncoder(tok, "text"), workers=1)
+        run([path])
 
 
-def test_a_line_is_numbered_in_the_whole_file(tok, tmp_path):
+def test_a_line_is_numbered_in_the_whole_file(run, tmp_path):
     path = tmp_path / "a.txt"
     path.write_bytes(b"some text\n" * 30 + b"\xff\n" + b"more\n" * 30)
     for part_bytes in (7, 100, 10_000):
         with pytest.raises(CorpusError, match=r"line 31: 'text': is not UTF-8"):
-            run([path], tmp_path / f"out{part_bytes}", DocumentEncoder(tok, "text"), part_bytes=part_bytes, workers=1)
+            run([path], f"out{part_bytes}", part_bytes=part_bytes)
 
 
 def test_a_line_longer_than_many_parts_is_read_once(tok, tmp_path, monkeypatch):
@@ -122,15 +121,15 @@ def test_a_line_longer_than_many_parts_is_read_once(tok, tmp_path, monkeypatch):
     assert sum(read) < 3 * path.stat().st_size
 
 
-def test_rows_without_a_text(tok, tmp_path):
+def test_rows_without_a_text(run, tok, tmp_path):
     pq.write_table(pa.table({"text": ["a", None]}), tmp_path / "null.parquet")
     with pytest.raises(CorpusError, match=r"null.parquet: row 1 from row group 0 on: 'text': is missing or null"):
-        run([tmp_path / "null.parquet"], tmp_path / "out", DocumentEncoder(tok, "text"), workers=1)
+        run([tmp_path / "null.parquet"])
     with pytest.raises(CorpusError, match=r"has no column 'content'; it has text"):
-        run([tmp_path / "null.parquet"], tmp_path / "out2", DocumentEncoder(tok, "content"), workers=1)
+        run([tmp_path / "null.parquet"], "out2", DocumentEncoder(tok, "content"))
     pq.write_table(pa.table({"text": [1]}), tmp_path / "numbers.parquet")
     with pytest.raises(CorpusError, match="row 0 from row group 0 on: 'text': is int, not a text"):
-        run([tmp_path / "numbers.parquet"], tmp_path / "out3", DocumentEncoder(tok, "text"), workers=1)
+        run([tmp_path / "numbers.parquet"], "out3")
 
 
 @pytest.mark.parametrize("name", WRITE)
@@ -203,7 +202,7 @@ def test_batches_are_bounded_by_decoded_values(tmp_path, monkeypatch, name, kind
     assert found == [one] * 1000
 
 
-def test_run_end_encoded_texts_are_refused(tok, tmp_path):
+def test_run_end_encoded_texts_are_refused(run, tmp_path):
     array = pa.RunEndEncodedArray.from_arrays(pa.array([1 << 20], pa.int32()), pa.array([TEXT]))
     batch = pa.record_batch({"text": array})
     with pa.ipc.new_file(tmp_path / "a.arrow", batch.schema) as file:
@@ -211,4 +210,4 @@ def test_run_end_encoded_texts_are_refused(tok, tmp_path):
     with pytest.raises(
         CorpusError, match=r"a.arrow: column 'text' is run-end encoded: write it without that encoding$"
     ):
-        run([tmp_path / "a.arrow"], tmp_path / "out", DocumentEncoder(tok, "text"), workers=1)
+        run([tmp_path / "a.arrow"])

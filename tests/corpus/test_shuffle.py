@@ -8,27 +8,23 @@ from itertools import pairwise
 import pytest
 from corpus_files import READ, WRITE, command, content, read_parquet, write_jsonl
 
-from tokenweir.corpus.documents import DocumentEncoder
-from tokenweir.corpus.run import encode_files as run
-
 pq = pytest.importorskip("pyarrow.parquet")
 
 
 @pytest.mark.parametrize("shard_format", READ)
-def test_each_document_once(tok, texts, tmp_path, shard_format):
+def test_each_document_once(run, tok, texts, tmp_path, shard_format):
     paths = [WRITE[name](tmp_path / name, texts) for name in WRITE]
-    options = {"format": shard_format, "part_bytes": 10_000, "workers": 1}
-    encoder = DocumentEncoder(tok, "text")
-    found = run(paths, tmp_path / "out", encoder, shuffle=7, **options)
+    options = {"format": shard_format, "part_bytes": 10_000}
+    found = run(paths, shuffle=7, **options)
     expected = [tok.encode(text) for text in texts] * len(paths)
     rows, _ = READ[shard_format](tmp_path / "out")
     assert rows != expected
     assert sorted(rows) == sorted(expected)
     assert (found.documents, found.done) == (len(rows), found.total)
-    run(paths, tmp_path / "again", encoder, shuffle=7, machine=(2, 2), **options)
-    run(paths, tmp_path / "again", encoder, shuffle=7, machine=(1, 2), **options)
+    run(paths, "again", shuffle=7, machine=(2, 2), **options)
+    run(paths, "again", shuffle=7, machine=(1, 2), **options)
     assert content(tmp_path / "again") == content(tmp_path / "out")
-    run(paths, tmp_path / "other", encoder, shuffle=8, **options)
+    run(paths, "other", shuffle=8, **options)
     assert READ[shard_format](tmp_path / "other")[0] != rows
 
 

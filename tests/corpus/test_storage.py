@@ -7,8 +7,6 @@ from corpus_files import READ, WRITE, command, content
 
 from tokenweir import CorpusError
 from tokenweir.corpus import storage
-from tokenweir.corpus.documents import DocumentEncoder
-from tokenweir.corpus.run import encode_files as run
 
 fsspec = pytest.importorskip("fsspec")
 memory = pytest.importorskip("fsspec.implementations.memory").MemoryFileSystem
@@ -39,21 +37,20 @@ def without_manifest(files):
 
 
 @pytest.mark.parametrize("shard_format", READ)
-def test_urls_give_the_shards_of_paths(tok, texts, tmp_path, shard_format):
+def test_urls_give_the_shards_of_paths(run, texts, tmp_path, shard_format):
     pytest.importorskip("pyarrow")
     paths = [WRITE[name](tmp_path / name, texts) for name in WRITE]
-    encoder = DocumentEncoder(tok, "text")
-    options = {"format": shard_format, "part_bytes": 5000, "workers": 1}
-    run(paths, tmp_path / "out", encoder, **options)
+    options = {"format": shard_format, "part_bytes": 5000}
+    run(paths, **options)
     urls = [uploaded(path) for path in paths]
-    found = run(urls, "memory://out", encoder, **options)
+    found = run(urls, "memory://out", **options)
     assert without_manifest(in_memory("/out")) == without_manifest(content(tmp_path / "out"))
     assert (found.done, found.missing) == (found.total, 0)
     assert not [name for name in memory.store if "/." in name]
-    again = run(urls, "memory://out", encoder, **options)
+    again = run(urls, "memory://out", **options)
     assert again.resumed == again.total
     with pytest.raises(CorpusError, match=r"memory://out: has shards of a run with other files"):
-        run(urls[:1], "memory://out", encoder, **options)
+        run(urls[:1], "memory://out", **options)
 
 
 def test_a_command_over_urls_with_wildcards(tok, texts, tmp_path):
@@ -69,17 +66,11 @@ def test_a_command_over_urls_with_wildcards(tok, texts, tmp_path):
     assert "Protocol not known" in command("nothing://in/9.txt", *arguments).stderr
 
 
-def test_an_input_that_was_replaced_is_another(tok, texts, tmp_path):
+def test_an_input_that_was_replaced_is_another(run, texts, tmp_path):
     url = uploaded(WRITE["a.txt"](tmp_path / "a.txt", texts))
-
-    def change(progress):
-        if progress.shards == 1:
-            memory().pipe("/in/a.txt", b"other\n")
-
+    change = lambda progress: progress.shards == 1 and memory().pipe("/in/a.txt", b"other\n")
     with pytest.raises(CorpusError, match=r"memory://in/a\.txt: has changed since the run began$"):
-        run(
-            [url], "memory://out", DocumentEncoder(tok, "text"), part_bytes=2000, workers=1, format="npy", report=change
-        )
+        run([url], "memory://out", part_bytes=2000, format="npy", report=change)
 
 
 class Faulty:
@@ -100,22 +91,22 @@ class Faulty:
         return counting
 
 
-def test_a_fault_at_any_write_leaves_nothing_that_counts(tok, texts, tmp_path):
+def test_a_fault_at_any_write_leaves_nothing_that_counts(run, texts, tmp_path):
     path = WRITE["a.txt"](tmp_path / "a.txt", texts)
-    url, encoder = uploaded(path), DocumentEncoder(tok, "text")
-    options = {"format": "npy", "part_bytes": 8000, "workers": 1}
-    run([url], "memory://whole", encoder, **options)
+    url = uploaded(path)
+    options = {"format": "npy", "part_bytes": 8000}
+    run([url], "memory://whole", **options)
     whole = in_memory("/whole")
     for at in range(1, 1000):
         with pytest.MonkeyPatch.context() as patch:
             faults = Faulty(patch, at)
             try:
-                run([url], f"memory://out{at}", encoder, **options)
+                run([url], f"memory://out{at}", **options)
             except CorpusError as error:
                 assert str(error) == f"memory://out{at}: the store is gone"
         complete = in_memory(f"/out{at}") if memory().exists(f"/out{at}") else {}
         assert complete.items() <= whole.items(), at
-        run([url], f"memory://out{at}", encoder, **options)
+        run([url], f"memory://out{at}", **options)
         assert in_memory(f"/out{at}") == whole, at
         assert not [name for name in memory.store if f"/out{at}/." in name]
         if faults.left > 0:
