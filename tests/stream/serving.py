@@ -19,6 +19,12 @@ from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.transport.server import serve
 
 TOK = Tokenizer.default()
+HOST = b"Host: 127.0.0.1\r\n"
+HANDSHAKE = (
+    b"GET /v1/responses HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+    b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n" + HOST
+)
+"""The head of a WebSocket's request, without the empty line at its end."""
 LIMITS = {field.name for field in fields(Limits)}
 
 
@@ -95,7 +101,12 @@ def serving(engine, **options):
     return serve(engine=engine, tokenizer=TOK, port=0, **options)
 
 
-def http_of(server, path="", **options):
+def bearer(key):
+    return {"Authorization": f"Bearer {key}"} if key else {}
+
+
+def http_of(server, path="", key=None, **options):
+    options.setdefault("headers", bearer(key))
     return httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}{path}", timeout=60, **options)
 
 
@@ -107,8 +118,16 @@ async def client_of(server, **options):
         yield client
 
 
-def socket_to(server, **options):
+def socket_to(server, key=None, **options):
+    options.setdefault("additional_headers", bearer(key))
     return connect(f"ws://127.0.0.1:{server.port}/v1/responses", **options)
+
+
+def posting(path, body=b"", length=None, more=b""):
+    """Return the bytes of a POST of JSON; a `length` above the body's leaves the rest to be sent, `more` are fields."""
+    length = len(body) if length is None else length
+    head = f"POST {path} HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n".encode()
+    return head + HOST + more + b"\r\n" + body
 
 
 async def say(websocket, **event):
@@ -145,9 +164,10 @@ async def fetch(server, path, method="GET", **headers):
     return await asyncio.to_thread(blocking)
 
 
-def small_socket(server):
+def small_socket(server, address="127.0.0.1"):
     """Return a socket connected to a server with a small receive buffer, so that a reader that stops is noticed soon."""
     small = socket.socket()
+    small.bind((address, 0))
     small.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     small.connect(("127.0.0.1", server.port))
     small.setblocking(False)

@@ -10,7 +10,21 @@ from contextlib import suppress
 import httpx
 import pytest
 from case_tables import cases
-from serving import TOK, Endless, Script, eventually, fetch, http_of, say, serving, socket_to, until
+from serving import (
+    HANDSHAKE,
+    HOST,
+    TOK,
+    Endless,
+    Script,
+    eventually,
+    fetch,
+    http_of,
+    posting,
+    say,
+    serving,
+    socket_to,
+    until,
+)
 
 from tokenweir import Tokenizer
 from tokenweir.stream.serve.http.endpoints import Endpoints
@@ -21,7 +35,10 @@ from tokenweir.stream.serve.wire.shared.errors import RequestError
 
 CASES = cases(__file__)
 
-POST = b"POST /tokenize HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+CHUNKED = (
+    b"POST /tokenize HTTP/1.1\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n" + HOST
+) + b'\r\n5\r\n{"a":\r\n0\r\n'
+"""A request up to the fields behind its body."""
 
 
 async def sent(server, *parts):
@@ -65,25 +82,22 @@ async def test_a_long_head_is_heard():
 
 @pytest.mark.parametrize("fields", [1, 100])
 async def test_fields_behind_a_body_are_refused(fields):
-    begin = POST + b'Transfer-Encoding: chunked\r\n\r\n5\r\n{"a":\r\n0\r\n'
     async with serving(Script("fine", "<|im_end|>")) as server:
-        answer = await sent(server, begin, *[b"X-A: " + b"a" * 1000 + b"\r\n"] * fields, b"\r\n")
+        answer = await sent(server, CHUNKED, *[b"X-A: " + b"a" * 1000 + b"\r\n"] * fields, b"\r\n")
         assert answer.startswith(b"HTTP/1.1 400 ") and b"trailer fields" in answer and answer.count(b"HTTP/1.1") == 1
         await eventually(lambda: not server._uvicorn.server_state.connections)
         assert (await fetch(server, "/health"))[0] == 200
 
 
 async def test_a_refusal_is_not_written_into_another_answer():
-    begin = POST + b'Transfer-Encoding: chunked\r\n\r\n5\r\n{"a":\r\n0\r\nX-A: a\r\n\r\n'
     body = b'{"prompt":"hi","stream":true,"max_tokens":1000000}'
-    head = POST.replace(b"/tokenize", b"/v1/completions") + b"Content-Length: %d\r\n\r\n" % len(body)
     engine = Endless()
     async with serving(engine, max_output_tokens=10**9) as server:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
         async with asyncio.timeout(20):
-            writer.write(head + body)
+            writer.write(posting("/v1/completions", body))
             answer = await reader.readuntil(b"data: ")
-            writer.write(begin)
+            writer.write(CHUNKED + b"X-A: a\r\n\r\n")
             with suppress(ConnectionError):
                 while more := await reader.read(1 << 16):
                     answer += more
@@ -94,7 +108,7 @@ async def test_a_refusal_is_not_written_into_another_answer():
 
 async def test_a_body_after_a_head_is_no_head():
     body = json.dumps({"prompt": "a" * (4 * MOST_HEAD)}).encode()
-    head = POST + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body)
+    head = posting("/tokenize", length=len(body), more=b"Connection: close\r\n")
     pieces = [body[start : start + 1000] for start in range(0, len(body), 1000)]
     async with serving(Script("fine", "<|im_end|>")) as server:
         assert (await sent(server, head, *pieces)).startswith(b"HTTP/1.1 200 ")
@@ -172,9 +186,7 @@ def frames(sent):
         sent = sent[head + size :]
 
 
-KEY = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
-SOCKET = f"GET {{}}/v1/responses HTTP/1.1\r\n{KEY}Sec-WebSocket-Version: 13\r\n"
-HANDSHAKE = f"{SOCKET.format('')}Host: 127.0.0.1\r\n".encode()
+SOCKET = HANDSHAKE.removesuffix(HOST).decode().replace("GET ", "GET {}")
 
 
 async def told(server, *parts):
@@ -255,9 +267,7 @@ async def test_few_pipelined_requests_are_parsed_before_their_turn(body):
     first = b'{"messages": [{"role": "user", "content": "hi"}]}'
     async with serving(Waiting("fine", "<|im_end|>")) as server:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-        writer.write(
-            POST.replace(b"/tokenize", b"/v1/chat/completions") + b"Content-Length: %d\r\n\r\n" % len(first) + first
-        )
+        writer.write(posting("/v1/chat/completions", first))
         await eventually(lambda: server._app.service.admission.generations)
         line = b"POST" if body else b"GET"
         writer.write((line + b" /health HTTP/1.1\r\nHost:a\r\n" + (body or b"\r\n")) * 600)
@@ -280,11 +290,10 @@ async def test_few_pipelined_requests_are_parsed_before_their_turn(body):
 @pytest.mark.parametrize("between", [b"", b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"])
 async def test_an_upgrade_waits_for_the_answers_before_it(stream, between):
     body = json.dumps({"messages": [{"role": "user", "content": "hi"}], "stream": stream}).encode()
-    post = POST.replace(b"/tokenize", b"/v1/chat/completions") + b"Content-Length: %d\r\n\r\n" % len(body) + body
     async with serving(Script(0.1, "fine", "<|im_end|>")) as server:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
         async with asyncio.timeout(20):
-            writer.write(post + between + HANDSHAKE + b"\r\n")
+            writer.write(posting("/v1/chat/completions", body) + between + HANDSHAKE + b"\r\n")
             answers = await reader.readuntil(b"HTTP/1.1 101 ")
             assert answers.startswith(b"HTTP/1.1 200 ") and b"fine" in answers
             assert answers.count(b"HTTP/1.1 200 ") == (2 if between else 1)
@@ -302,6 +311,7 @@ async def test_an_upgrade_waits_for_the_answers_before_it(stream, between):
         (b"GET /health HTTP/1.1\r\nConnection: close\r\n", 0, b"400"),
         (b"GET /health HTTP/1.1\r\nConnection: close\r\n", 2, b"400"),
         (b"GET /health HTTP/1.0\r\n", 0, b"200"),
+        (b"GET /health HTTP/1.0\r\n", 2, b"400"),
         (HANDSHAKE.replace(b"Host: 127.0.0.1\r\n", b""), 0, b"400"),
     ],
 )
@@ -309,6 +319,7 @@ async def test_a_request_names_one_host(begin, hosts, status):
     async with serving(Script("fine", "<|im_end|>")) as server:
         answer = await sent(server, begin + b"Host: 127.0.0.1\r\n" * hosts + b"\r\n")
         assert answer.partition(b" ")[2].startswith(status)
+        assert status == b"200" or b"the request has %d Host headers" % hosts in answer
 
 
 @pytest.mark.parametrize("begin", ["GET {}/health HTTP/1.1\r\n", SOCKET], ids=["HTTP", "websocket"])

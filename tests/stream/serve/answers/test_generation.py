@@ -8,7 +8,7 @@ from collections import Counter
 from contextlib import aclosing
 
 import pytest
-from serving import TOK, Endless, Script, eventually, http_of, say, serving, socket_to, until
+from serving import TOK, Endless, Script, eventually, http_of, posting, say, serving, socket_to, until
 
 from tokenweir.encode.errors import EngineError, TemplateError
 from tokenweir.stream.engines.engine_server import MAX_EVENT_BYTES
@@ -62,9 +62,7 @@ MESSAGES = [{"role": "user", "content": "hi"}]
 
 async def post(server, path, *, read_all=True, **body):
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-    data = json.dumps(body).encode()
-    head = f"POST /v1/{path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n"
-    writer.write(f"{head}content-length: {len(data)}\r\n\r\n".encode() + data)
+    writer.write(posting(f"/v1/{path}", json.dumps(body).encode(), more=b"Connection: close\r\n"))
     await reader.read(-1 if read_all else 300)
     writer.close()
 

@@ -2,11 +2,10 @@
 
 import asyncio
 import json
-import socket
 from contextlib import suppress
 
 import pytest
-from serving import TOK, Endless, Script, eventually, fetch, serving, socket_to
+from serving import TOK, Endless, Script, eventually, fetch, posting, say, serving, small_socket, socket_to
 
 from tokenweir.stream.serve.sockets import websocket as server_websocket
 
@@ -19,14 +18,8 @@ class Unread:
     """A client that sends a request and reads no answer."""
 
     def __init__(self, server, body, *, path="/tokenize", address="127.0.0.1", kept=b""):
-        data = json.dumps(body).encode()
-        self._socket = socket.socket()
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        self._socket.bind((address, 0))
-        self._socket.connect(("127.0.0.1", server.port))
-        head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
-        self._data = f"{head}Content-Length: {len(data)}\r\n".encode() + kept + b"\r\n" + data
-        self._socket.setblocking(False)
+        self._data = posting(path, json.dumps(body).encode(), more=kept)
+        self._socket = small_socket(server, address)
 
     async def ask(self):
         await asyncio.get_running_loop().sock_sendall(self._socket, self._data)
@@ -158,13 +151,9 @@ async def test_the_end_of_a_stream_that_nobody_reads_is_given_up():
 
 async def test_what_a_websocket_does_not_read_counts(monkeypatch):
     monkeypatch.setattr(server_websocket, "CLOSE_TIMEOUT", 0.2)
-    small = socket.socket()
-    small.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     async with serving(Endless(), max_output_tokens=10**9, stall_timeout=0.6) as server:
-        small.connect(("127.0.0.1", server.port))
-        small.setblocking(False)
-        websocket = await socket_to(server, sock=small, ping_interval=None)
-        await websocket.send(json.dumps({"type": "response.create", "input": "hi"}))
+        websocket = await socket_to(server, sock=small_socket(server), ping_interval=None)
+        await say(websocket)
         websocket.transport.pause_reading()
         service = server._app.service
         await eventually(lambda: service.sockets.outgoing.held > 1 << 16)

@@ -5,7 +5,7 @@ import json
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 import pytest
-from serving import Endless, Script, eventually, serving, socket_to
+from serving import HANDSHAKE, HOST, Endless, Script, eventually, posting, serving, socket_to
 from websockets.exceptions import InvalidStatus
 
 from tokenweir.stream.serve.limits.admission import Admission
@@ -14,13 +14,6 @@ from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.limits.turns import LONG
 
 pytestmark = pytest.mark.anyio
-
-HOST = b"Host: 127.0.0.1\r\n"
-JSON = b"Content-Type: application/json\r\n"
-HANDSHAKE = (
-    b"GET /v1/responses HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
-    b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n" + HOST
-)
 
 
 def open_sockets(server):
@@ -88,24 +81,19 @@ async def test_behind_a_proxy_an_address_may_have_more_sockets_than_a_client():
     ):
         for _ in range(10):
             await stack.enter_async_context(raw_socket(server))
-
-        def as_client(key):
-            return socket_to(server, additional_headers={"Authorization": f"Bearer {key}"})
-
-        async with as_client("one"), as_client("two"):
+        async with socket_to(server, "one"), socket_to(server, "two"):
             assert server._app.service.sockets.idle == 10
             with pytest.raises(InvalidStatus) as refused:
-                await as_client("one").__aenter__()
+                await socket_to(server, "one").__aenter__()
             assert refused.value.response.status_code == 429
 
 
-@pytest.mark.parametrize("path", [b"/v1/responses", b"/nowhere"])
+@pytest.mark.parametrize("path", ["/v1/responses", "/nowhere"])
 async def test_a_body_that_nobody_reads_does_not_keep_its_socket(path):
-    head = b"POST %b HTTP/1.1\r\n" % path + HOST + JSON + b"Content-Length: 100000000\r\n\r\n"
     async with serving(Script(), api_key="right", request_timeout=0.3) as server, AsyncExitStack() as stack:
         for _ in range(20):
             reader, writer = await stack.enter_async_context(raw_socket(server))
-            writer.write(head)
+            writer.write(posting(path, length=100_000_000))
             answer = await reader.readuntil(b"\r\n\r\n")
             assert b" 401 " in answer and answer.count(b"connection: close\r\n") == 1
             writer.write(b"x")
@@ -113,9 +101,8 @@ async def test_a_body_that_nobody_reads_does_not_keep_its_socket(path):
 
 
 async def test_a_client_that_sends_its_body_on_still_reads_its_answer():
-    head = b"POST /nowhere HTTP/1.1\r\n" + HOST + JSON + b"Content-Length: 1000000\r\n\r\n"
     async with serving(Script()) as server, raw_socket(server) as (reader, writer):
-        writer.write(head + b"x")
+        writer.write(posting("/nowhere", b"x", 1_000_000))
         await reader.readuntil(b"\r\n\r\n")
         for _ in range(100):
             writer.write(b"x" * 5000)
@@ -171,17 +158,16 @@ async def test_a_websocket_that_only_pings_stays_open():
 
 
 async def test_what_arrives_is_bounded_for_each_client():
-    head = b"POST /tokenize HTTP/1.1\r\n" + HOST + JSON + b"Content-Length: 90000\r\n\r\n"
     async with (
         serving(Script(), host="0.0.0.0", max_incoming_bytes_per_client=100_000) as server,
         AsyncExitStack() as stack,
     ):
         held = server._app.service.sockets.incoming
         _, first = await stack.enter_async_context(raw_socket(server))
-        first.write(head + b" " * 80_000)
+        first.write(posting("/tokenize", b" " * 80_000, 90_000))
         await eventually(lambda: held.held == 80_000)
         reader, second = await stack.enter_async_context(raw_socket(server))
-        second.write(head + b" " * 80_000)
+        second.write(posting("/tokenize", b" " * 80_000, 90_000))
         assert b" 429 " in await reader.readuntil(b"\r\n\r\n")
         reader, websocket = await stack.enter_async_context(raw_socket(server))
         websocket.write(HANDSHAKE + b"\r\n")
@@ -190,7 +176,7 @@ async def test_what_arrives_is_bounded_for_each_client():
         await end_of(reader)
         reader, other = await stack.enter_async_context(raw_socket(server, "127.0.0.9"))
         body = json.dumps({"prompt": "a"}).encode().ljust(90_000)
-        other.write(head + body)
+        other.write(posting("/tokenize", body))
         assert b" 200 " in await reader.readuntil(b"\r\n\r\n")
         assert held.held == 80_000
     assert held.held == 0
@@ -205,7 +191,7 @@ async def test_a_message_counts_until_its_turn_to_be_parsed(leaves):
         held = service.sockets.incoming
         service.turns._begin_later(1000.0)  # another long message has just been parsed
         reader, writer = await stack.enter_async_context(raw_socket(server))
-        writer.write(b"POST /tokenize HTTP/1.1\r\n" + HOST + JSON + b"Content-Length: 90000\r\n\r\n" + body)
+        writer.write(posting("/tokenize", body))
         await eventually(lambda: held.held == 90_000)
         answers, websocket = await stack.enter_async_context(raw_socket(server))
         websocket.write(HANDSHAKE + b"\r\n")
@@ -225,16 +211,15 @@ async def test_a_message_counts_until_its_turn_to_be_parsed(leaves):
 
 
 async def test_of_what_arrives_in_all_the_greediest_client_loses_some():
-    head = b"POST /tokenize HTTP/1.1\r\n" + HOST + JSON + b"Content-Length: 90000\r\n\r\n"
     async with serving(Script(), host="0.0.0.0", max_incoming_bytes=200_000) as server, AsyncExitStack() as stack:
         held, aborted = server._app.service.sockets.incoming, server._app.service.metrics.aborted
         for number in range(1, 5):
             _, writer = await stack.enter_async_context(raw_socket(server, "127.0.0.2"))
-            writer.write(head + b" " * 80_000)
+            writer.write(posting("/tokenize", b" " * 80_000, 90_000))
             arrived = 80_000 * number
             await eventually(lambda due=arrived: held.held + 80_000 * aborted.get("incoming_bytes", 0) == due)
         reader, honest = await stack.enter_async_context(raw_socket(server, "127.0.0.9"))
-        honest.write(head + b" " * 60_000)
+        honest.write(posting("/tokenize", b" " * 60_000, 90_000))
         await eventually(lambda: aborted == {"incoming_bytes": 3})
         honest.write(b'{"prompt":"a"}'.ljust(30_000))
         assert b" 200 " in await reader.readuntil(b"\r\n\r\n")
@@ -244,16 +229,14 @@ async def test_sockets_are_counted_by_address_again_when_their_answers_are_taken
     async with serving(Endless(), api_key="right", max_output_tokens=10**9) as server, AsyncExitStack() as stack:
         service = server._app.service
         body = json.dumps({"prompt": "hi", "stream": True, "max_tokens": 10**9}).encode()
-        key = b"Authorization: Bearer right\r\nContent-Length: %d\r\n\r\n" % len(body)
+        key = b"Authorization: Bearer right\r\n"
         for _ in range(3):
             reader, writer = await stack.enter_async_context(raw_socket(server))
-            writer.write(b"POST /v1/completions HTTP/1.1\r\n" + HOST + JSON + key + body)
+            writer.write(posting("/v1/completions", body, more=key))
             await reader.readuntil(b"\r\n\r\n")
         assert (service.admission.connections, service.sockets.idle) == (3, 0)
         reader, writer = await stack.enter_async_context(raw_socket(server))
-        tokens = b'{"prompt":"hi"}'
-        key = b"Authorization: Bearer right\r\nContent-Length: %d\r\n\r\n" % len(tokens)
-        writer.write(b"POST /tokenize HTTP/1.1\r\n" + HOST + JSON + key + tokens)
+        writer.write(posting("/tokenize", b'{"prompt":"hi"}', more=key))
         await reader.readuntil(b"}")
         await eventually(lambda: (service.admission.connections, service.sockets.idle) == (3, 1))
     await eventually(lambda: service.sockets.count == service.admission.connections == 0)
@@ -271,8 +254,7 @@ async def test_a_long_message_whose_client_leaves_does_not_wait_for_its_turn(pat
                 await eventually(lambda: service.turns._long)
         else:
             async with raw_socket(server) as (_, writer):
-                head = f"POST {path} HTTP/1.1\r\nContent-Length: {len(message)}\r\n".encode() + JSON + HOST + b"\r\n"
-                writer.write(head + message.encode())
+                writer.write(posting(path, message.encode()))
                 await eventually(lambda: service.turns._long)
         await eventually(lambda: not service.admission.connections)
         assert service.turns._long and not service.metrics.refused

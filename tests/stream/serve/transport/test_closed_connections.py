@@ -7,13 +7,10 @@ import weakref
 from struct import pack
 
 import pytest
-from serving import Script, eventually, serving
+from serving import HANDSHAKE, Script, eventually, serving
 from websockets.protocol import Protocol
 
-HANDSHAKE = (
-    b"GET /v1/responses HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-    b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
-)
+OPEN = HANDSHAKE + b"\r\n"
 RESET = None
 """In place of a part: the client resets the connection instead of closing it."""
 WAYS = {
@@ -22,12 +19,12 @@ WAYS = {
     "a request": (b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",),
     "a pipeline that nobody reads": (b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n" * 300,),
     "no HTTP": (b"\x16\x03\x01\r\n\r\n",),
-    "a websocket": (HANDSHAKE, bytes([0x88, 0x80]) + bytes(4)),
-    "a websocket without an end": (HANDSHAKE,),
-    "a websocket that is reset": (HANDSHAKE, RESET),
-    "a handshake of another version": (HANDSHAKE.replace(b"Version: 13", b"Version: 12"),),
-    "a frame with reserved bits": (HANDSHAKE, bytes([0xC1, 0x80]) + bytes(4)),
-    "a frame that is too long": (HANDSHAKE, bytes([0x81, 0xFF]) + b"\x7f" + b"\xff" * 7 + bytes(4)),
+    "a websocket": (OPEN, bytes([0x88, 0x80]) + bytes(4)),
+    "a websocket without an end": (OPEN,),
+    "a websocket that is reset": (OPEN, RESET),
+    "a handshake of another version": (OPEN.replace(b"Version: 13", b"Version: 12"),),
+    "a frame with reserved bits": (OPEN, bytes([0xC1, 0x80]) + bytes(4)),
+    "a frame that is too long": (OPEN, bytes([0x81, 0xFF]) + b"\x7f" + b"\xff" * 7 + bytes(4)),
 }
 KINDS = asyncio.BaseTransport, asyncio.Protocol, Protocol
 
