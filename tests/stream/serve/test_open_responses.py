@@ -144,22 +144,11 @@ async def test_what_is_not_stored_is_gone_with_its_socket():
     async with served(HELLO) as server:
         async with socket_to(server) as websocket:
             first = await answered(websocket)
+            async with socket_to(server) as other:
+                assert await refused(other, previous_response_id=first["id"]) == NOT_FOUND
         async with socket_to(server) as websocket:
             assert await refused(websocket, previous_response_id=first["id"]) == NOT_FOUND
             await answered(websocket)
-
-
-async def test_a_previous_response_that_never_was():
-    async with served(HELLO) as server, socket_to(server) as websocket:
-        assert await refused(websocket, previous_response_id="resp_0") == NOT_FOUND
-
-
-async def test_a_continuation_that_failed_cannot_be_tried_again():
-    output = {"type": "function_call_output", "call_id": "call_missing", "output": "No such call."}
-    async with served(HELLO) as server, socket_to(server) as websocket:
-        first = await answered(websocket)
-        assert (await refused(websocket, input=[output], previous_response_id=first["id"]))[0] == 400
-        assert await refused(websocket, previous_response_id=first["id"]) == NOT_FOUND
 
 
 async def compact(server, **body):

@@ -10,7 +10,7 @@ from anthropic.types import Message, MessageTokensCount, RawMessageStreamEvent
 from anthropic.types.shared import ErrorResponse
 from case_tables import cases
 from pydantic import TypeAdapter
-from serving import TOK, Endless, Script, eventually, http_of, serving, small_socket
+from serving import TOK, Endless, Script, eventually, http_of, serving
 
 from tokenweir.encode.errors import EngineError
 from tokenweir.stream.serve.limits.limits import Limits
@@ -335,8 +335,8 @@ async def test_rates_and_places_hold_for_messages_too():
 
 
 async def test_silence_is_filled_with_ping_events():
-    script = Script(0.3, "<think>", 0.3, "a", "</think>", 0.3, "b", "<|im_end|>")
-    async with serving(script, heartbeat=0.05) as server:
+    script = Script(0.06, "<think>", 0.06, "a", "</think>", 0.06, "b", "<|im_end|>")
+    async with serving(script, heartbeat=0.01) as server:
         reply = await posted(server, BASICS | {"messages": HI, "stream": True})
         events = reply.text.split("\n\n")
         assert events.count('event: ping\ndata: {"type":"ping"}') >= 4
@@ -344,17 +344,6 @@ async def test_silence_is_filled_with_ping_events():
         events_of("\n\n".join(event for event in events if "ping" not in event))
         async with client_of(server) as client, client.messages.stream(**BASICS, messages=HI) as stream:
             assert await stream.get_final_text() == "b"
-
-
-async def test_a_reader_that_stalls_is_cut_off():
-    engine = Endless()
-    async with serving(engine, stall_timeout=0.3, max_pending_bytes=1 << 12, max_output_tokens=1 << 30) as server:
-        body = json.dumps(BASICS | {"messages": HI, "max_tokens": 1 << 30, "stream": True}).encode()
-        stalled = small_socket(server)
-        head = f"POST /v1/messages HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
-        await asyncio.get_running_loop().sock_sendall(stalled, head.encode() + b"\r\n\r\n" + body)
-        await eventually(lambda: engine.closed)
-        stalled.close()
 
 
 async def test_models_are_listed_for_both_clients():

@@ -11,7 +11,7 @@ from case_tables import cases
 from tokenweir.encode.errors import EngineError, TemplateError
 from tokenweir.stream.chat.cancellable import Cancellable, Deltas
 from tokenweir.stream.decode.transforms import PassOn, StageRunner
-from tokenweir.stream.events.deltas import Finish, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta, Usage
+from tokenweir.stream.events.deltas import Finish, FinishReason, ReasoningDelta, TextDelta, Usage
 from tokenweir.stream.serve.answers.response_task import Responses
 from tokenweir.stream.serve.answers.service import Service
 from tokenweir.stream.serve.limits.limits import Limits
@@ -117,20 +117,19 @@ class Pipe:
 
 
 @asynccontextmanager
-async def connected(answers, limits=QUICK, **options):
+async def connected(answers, limits=QUICK):
     responses = Responses(Service(answers, ["demo", "other"], limits))
-    async with connection_to(responses, **options) as pipe:
+    async with connection_to(responses) as pipe:
         yield pipe
     await responses.service.close()
 
 
 @asynccontextmanager
-async def connection_to(responses, **options):
+async def connection_to(responses):
     pipe = Pipe()
-    session = Session(pipe, responses, **options)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(session.run)
-        pipe.session, pipe.responses = session, responses
+        tasks.start_soon(Session(pipe, responses).run)
+        pipe.responses = responses
         yield pipe
         pipe.to_server.close()
     pipe.from_client.close()
@@ -361,39 +360,12 @@ async def test_a_dying_engine_fails_the_response_and_nothing_else(failure, code,
     assert answers.running == 0
 
 
-@pytest.mark.parametrize("deltas", [(60,), (TextDelta("a"), 60)])
-async def test_a_client_that_leaves_stops_the_engine(deltas):
-    answers = Answers(*deltas)
-    async with connected(answers) as pipe:
-        pipe.create()
-        await pipe.until("response.in_progress")
-        await anyio.wait_all_tasks_blocked()
-        assert answers.running == 1
-        pipe.to_server.close()
-        await answers.until_closed()
-    assert answers.running == 0
-
-
 async def test_a_client_that_asks_and_leaves_at_once_stops_the_engine():
     answers = Answers(60)
     with anyio.fail_after(5):
         async with connected(answers) as pipe:
             pipe.create()
     assert answers.running == 0
-
-
-async def test_a_slow_reader_gets_fewer_and_longer_deltas():
-    deltas = [TextDelta(letter) for letter in "abcdefghij" * 20]
-    async with connected(Answers(*deltas, STOP)) as pipe:
-        pipe.create()
-        await pipe.until("response.output_text.delta")
-        pipe.flowing = anyio.Event()
-        await anyio.sleep(0.05)
-        pipe.flowing.set()
-        await pipe.until("response.completed")
-    sent = [event["delta"] for event in pipe.events if event["type"] == "response.output_text.delta"]
-    assert "".join(sent) == "abcdefghij" * 20
-    assert len(sent) < 10
 
 
 async def test_deltas_are_merged_over_the_send_interval_but_the_first_goes_at_once():
@@ -404,97 +376,11 @@ async def test_deltas_are_merged_over_the_send_interval_but_the_first_goes_at_on
         assert (await pipe.until("response.output_text.delta", 2))["delta"] == "bc"
 
 
-async def test_a_stalled_reader_is_closed_by_name_and_the_engine_held_back_and_stopped():
-    async def endless():
-        nonlocal produced
-        while True:
-            yield TextDelta("x" * 100)
-            produced += 100
-
-    produced = 0
-    answers = Answers()
-    answers.generate = endless
-    limits = Limits(send_interval=0, stall_timeout=0.2, max_pending_bytes=3000)
-    async with connected(answers, limits) as pipe:
-        pipe.create()
-        await pipe.until("response.output_text.delta")
-        pipe.flowing = anyio.Event()
-        await anyio.sleep(0.05)
-        seen = produced
-        await answers.until_closed()
-        assert produced <= seen + 2000
-        assert await pipe.until_closed() == (1008, "stalled: nothing could be sent for 0.2 s")
-
-
-async def test_heartbeats():
-    async with connected(Answers(), Limits(heartbeat=0.01), heartbeat=True) as pipe:
-        assert await pipe.until("heartbeat", 3) == {"type": "heartbeat", "interval": 0.01}
-    async with connected(Answers(), Limits(heartbeat=0.01)) as pipe:
-        await anyio.sleep(0.05)
-        assert pipe.events == []
-
-
-async def test_draining():
-    async with connected(Answers(TextDelta("a"), 0.1, STOP)) as pipe:
-        pipe.create()
-        await pipe.until("response.created")
-        pipe.session.drain()
-        pipe.create()
-        assert (await pipe.until("error"))["error"]["code"] == "server_shutting_down"
-        await pipe.until("response.completed")
-        assert await pipe.until_closed() == (1001, "the server is shutting down")
-
-
-async def test_an_idle_session_drains_at_once():
-    async with connected(Answers()) as pipe:
-        await anyio.wait_all_tasks_blocked()
-        pipe.session.drain()
-        assert await pipe.until_closed() == (1001, "the server is shutting down")
-
-
 @pytest.mark.parametrize(("limits", "text"), CASES["limits_that_cannot_be"])
 async def test_limits_that_cannot_be(limits, text):
     with pytest.raises((ValueError, TypeError), match=text):
         Limits(**limits)
     Limits(send_interval=0, drain_timeout=0)
-
-
-# -- tools -------------------------------------------------------------------------------------------------------------
-
-WEATHER = {"type": "function", "name": "weather", "parameters": {"type": "object"}}
-
-
-async def test_a_call_and_its_output():
-    call = [ToolCallDelta("weather", ""), ToolCallDelta("", '{"city":'), ToolCallDelta("", '"Rome"}', complete=True)]
-    answers = Answers(TextDelta("Let me look."), *call, Finish(FinishReason.TOOL_CALLS, usage=Usage(3, 2, 0)))
-    async with connected(answers) as pipe:
-        pipe.create(tools=[WEATHER])
-        done = (await pipe.until("response.completed"))["response"]
-        item = done["output"][1]
-        assert (item["type"], item["name"], item["arguments"]) == ("function_call", "weather", '{"city":"Rome"}')
-        answers.deltas = (TextDelta("Sunny."), STOP)
-        output = {"type": "function_call_output", "call_id": item["call_id"], "output": "sun"}
-        pipe.create(input=[output], previous_response_id=done["id"])
-        done = (await pipe.until("response.completed", 2))["response"]
-        pipe.create(input=[output | {"call_id": "x"}], previous_response_id=done["id"])
-        error = (await pipe.until("error"))["error"]
-    assert answers.asked[0][4] == [
-        {"type": "function", "function": {"name": "weather", "description": "", "parameters": {"type": "object"}}}
-    ]
-    function = {"name": "weather", "arguments": '{"city":"Rome"}'}
-    assert answers.asked[1][1] == [
-        {"role": "user", "content": "hi"},
-        {
-            "role": "assistant",
-            "content": "Let me look.",
-            "tool_calls": [{"id": item["call_id"], "type": "function", "function": function}],
-        },
-        {"role": "tool", "content": "sun", "tool_call_id": item["call_id"], "name": "weather"},
-    ]
-    assert (error["param"], error["message"]) == (
-        "input[0].call_id",
-        "input[0]: no function_call before it has the call_id 'x'",
-    )
 
 
 async def test_a_delta_that_no_event_can_carry_fails_the_response_and_nothing_else():
@@ -561,7 +447,7 @@ async def test_a_connection_whose_request_is_being_read_is_not_idle(monkeypatch)
         await gate.wait()
 
     async with connected(Answers(TextDelta("a"), STOP), clock.idle) as pipe:
-        monkeypatch.setattr(pipe.session._service.turns, "take", take)
+        monkeypatch.setattr(pipe.responses.service.turns, "take", take)
         pipe.create()
         await taken.wait()
         await clock.move()
@@ -639,19 +525,6 @@ async def test_a_response_that_has_ended_can_be_resumed_too_and_comes_merged():
     assert deltas[-1]["delta"] == "abcdef"
     assert pipe.events[-1] == next(event for event in pipe.events if event["type"] == "response.completed")
     assert len(pipe.events[half:]) <= half
-
-
-async def test_two_connections_read_one_response():
-    answers, gate = gated(TextDelta("a"), TextDelta("b"), TextDelta("c"), STOP)
-    async with background(answers) as one, connection_to(one.responses) as other:
-        response_id = one.events[0]["response"]["id"]
-        other.say({"type": "response.resume", "response_id": response_id})
-        await other.until("response.output_text.delta")
-        await lose(one)
-        gate.set()
-        await other.until("response.completed")
-        assert text_of(other) == "abc"
-    assert len(answers.asked) == 1
 
 
 async def test_the_engine_is_stopped_when_the_grace_is_over():
@@ -741,26 +614,3 @@ async def test_a_reader_too_far_behind_is_closed_by_name_and_the_other_goes_on()
         assert code == 1008
         assert reason.startswith("too far behind: item ")
     assert len(text_of(fast)) == 501
-
-
-async def test_of_the_responses_that_nobody_reads_the_oldest_goes_first():
-    answers = Answers(TextDelta("a"), 60)
-    limits = Limits(send_interval=0, max_detached=1)
-    responses = Responses(Service(answers, ["demo"], limits))
-    for running in (1, 2, 2, 2):
-        async with connection_to(responses) as pipe:
-            pipe.create(background=True)
-            await pipe.until("response.output_text.delta")
-            assert answers.running == running
-    await responses.service.close()
-    assert answers.running == 0
-
-
-async def test_a_resumed_response_can_be_cancelled():
-    async with background(Answers(TextDelta("a"), 60)) as lost:
-        await lose(lost)
-        async with connection_to(lost.responses) as pipe:
-            pipe.say({"type": "response.resume", "response_id": lost.events[0]["response"]["id"]})
-            await pipe.until("response.output_text.delta")
-            pipe.say({"type": "response.cancel"})
-            assert (await pipe.until("response.incomplete"))["response"]["status"] == "cancelled"
