@@ -10,7 +10,6 @@ from page_in_browser import (
     chatting,
     connected,
     cut_connections,
-    lose_connections,
     says,
     send,
     sockets,
@@ -20,11 +19,6 @@ from page_in_browser import (
 from playwright.async_api import expect
 from serving import Script
 
-KEEP_SOCKET = """const Socket = WebSocket;
-window.WebSocket = class extends Socket {
-    constructor(...all) { super(...all); window.lastSocket = this; }
-};"""
-"""So that a test can say something in the server's place."""
 COUNT_HEARTBEATS = """const Socket = WebSocket;
 window.heartbeats = 0;
 window.WebSocket = class extends Socket {
@@ -111,39 +105,6 @@ async def test_enter_during_an_answer_says_why_nothing_is_sent(browser):
         assert len(engine.prompts) == 1
 
 
-@pytest.mark.parametrize("way", ["button", "Escape"])
-async def test_stop(browser, way):
-    engine = Script("Once upon", asyncio.Event())
-    async with chatting(browser, engine) as page:
-        await send(page, "Tell me a story")
-        await says(answer(page).locator(".answer"), "Once upon")
-        await (page.locator("#stop").click() if way == "button" else page.keyboard.press("Escape"))
-        await answer(page).locator(".stats").filter(has_text="stopped").wait_for()
-        await asyncio.wait_for(engine.closed.wait(), PATIENCE)
-        assert await page.locator("#send").is_visible()
-
-
-async def test_the_model_is_chosen(browser):
-    engines = {"one": Script("first", "<|im_end|>"), "two": Script("second", "<|im_end|>")}
-    async with chatting(browser, engines) as page:
-        await send(page, "hi")
-        await says(answer(page).locator(".answer"), "first")
-        await answer(page).locator(".stats").wait_for()
-        await page.get_by_label("Model", exact=True).select_option("two")
-        await send(page, "hi")
-        await says(answer(page).locator(".answer"), "second")
-
-
-async def test_an_engine_that_dies_is_shown_and_the_chat_goes_on(browser):
-    engine = Script("Hel", RuntimeError("out of memory"))
-    async with chatting(browser, engine) as page:
-        await send(page, "hi")
-        await answer(page).locator(".error").filter(has_text="the engine failed").wait_for()
-        engine.parts = ("better", "<|im_end|>")
-        await send(page, "hi")
-        await says(answer(page).locator(".answer"), "better")
-
-
 async def test_a_key_is_asked_for(browser):
     async with chatting(browser, Script("open", "<|im_end|>"), api_key="s3cret") as page:
         box = page.get_by_label("API key")
@@ -156,22 +117,6 @@ async def test_a_key_is_asked_for(browser):
         assert await box.is_hidden()
         await send(page, "hi")
         await says(answer(page).locator(".answer"), "open")
-
-
-async def test_an_answer_goes_on_after_a_lost_connection(browser):
-    more, end = asyncio.Event(), asyncio.Event()
-    engine = Script("<think>Hm.", "</think>Once", more, " upon", end, " a time", "<|im_end|>")
-    async with chatting(browser, engine, clean=False) as page:
-        await send(page, "hi")
-        await says(answer(page).locator(".answer"), "Once")
-        for event, text in ((more, "Once upon"), (end, "Once upon a time")):
-            await lose_connections(page)
-            event.set()
-            await says(answer(page).locator(".answer"), text)
-        await answer(page).locator(".stats").wait_for()
-        assert await answer(page).locator("details .text").text_content() == "Hm."
-        assert await answer(page).locator(".error").count() == 0
-        assert len(engine.prompts) == 1
 
 
 async def test_an_answer_that_is_gone_is_shown_and_the_chat_goes_on(browser):
@@ -210,44 +155,6 @@ async def test_a_page_that_is_left_stops_its_answer_unless_somebody_comes_back(b
         await asyncio.wait_for(engine.closed.wait(), PATIENCE)
 
 
-async def test_a_page_that_is_loaded_again_goes_on_with_its_answer(browser):
-    more = asyncio.Event()
-    engine = Script("<think>Hm.</think>Once", more, " upon", "<|im_end|>")
-    async with chatting(browser, engine) as page:
-        await send(page, "hi")
-        await says(answer(page).locator(".answer"), "Once")
-        await page.reload()
-        await says(answer(page).locator(".answer"), "Once")
-        more.set()
-        await says(answer(page).locator(".answer"), "Once upon")
-        await answer(page).locator(".stats").wait_for()
-        assert await page.locator(".assistant").count() == 1
-        assert len(engine.prompts) == 1
-
-
-async def test_a_call_is_shown_as_text(browser):
-    end = asyncio.Event()
-    name, arguments = "<img src=x onerror=\"document.title='owned'\">", '{"a": "<b>"}'
-    item = {"type": "function_call", "id": "fc", "call_id": "c", "name": name, "arguments": arguments}
-    place = {"item_id": "fc", "output_index": 1}
-    events = [
-        {"type": "response.output_item.added", "item": item},
-        {"type": "response.function_call_arguments.delta", "delta": arguments, **place},
-        {"type": "response.function_call_arguments.done", "arguments": arguments, **place},
-        {"type": "response.output_item.done", "item": item},
-        {"type": "response.unheard_of"},
-    ]
-    async with chatting(browser, Script("Hello", end, "!", "<|im_end|>"), script=KEEP_SOCKET) as page:
-        await send(page, "hi")
-        await says(answer(page).locator(".answer"), "Hello")
-        await page.evaluate("(all) => { for (const e of all) lastSocket.onmessage({data: JSON.stringify(e)}) }", events)
-        end.set()
-        await says(answer(page).locator(".answer"), "Hello!")
-        await answer(page).locator(".stats").wait_for()
-        assert await answer(page).locator(".call").text_content() == f"{name}({arguments})"
-        assert await page.locator("main img").count() == 0
-
-
 @pytest.mark.parametrize("secure", [True, False])
 async def test_code_is_copied(browser, secure):
     """Over plain HTTP from elsewhere a browser has no `navigator.clipboard`."""
@@ -268,7 +175,7 @@ async def test_code_is_copied(browser, secure):
 
 
 async def test_a_silent_connection_is_given_up(browser):
-    async with chatting(browser, Script(), heartbeat=0.2, script=COUNT_HEARTBEATS) as page:
+    async with chatting(browser, Script(), heartbeat=0.05, script=COUNT_HEARTBEATS) as page:
         await until(page, "window.heartbeats > 1")  # the page knows how often they come
         (connection,) = sockets(page)
         connection.transport.pause_reading()

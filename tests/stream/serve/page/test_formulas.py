@@ -5,8 +5,8 @@ import re
 from itertools import pairwise
 from pathlib import Path
 
-import pytest
 from case_tables import cases
+from full_run import FULL
 from page_in_browser import answer, ask, chatting, connected, send
 from playwright.async_api import expect
 from serving import Script
@@ -57,14 +57,16 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-async def test_what_cannot_be_typeset_stays_text_and_loads_nothing(browser, name):
-    async with chatting(browser, Script(f"{HOSTILE[name]}\n\nand $y$", "<|im_end|>")) as page:
-        await ask(page, "hi")
-        await expect(page.locator(".math.set").last).to_contain_text("y")
-        assert await answer(page).locator(":is(a, img, [style*=red], [href^=javascript])").count() == 0
-        if name not in ("address", "picture", "attribute"):  # which KaTeX shows as their names
-            assert HOSTILE[name].strip() in await answer(page).locator(".answer").text_content()
+async def test_what_cannot_be_typeset_stays_text_and_loads_nothing(browser):
+    engine = Script()
+    async with chatting(browser, engine) as page:
+        for name, source in HOSTILE.items():
+            engine.parts = (f"{source}\n\nand $y$", "<|im_end|>")
+            await ask(page, "hi")
+            await expect(answer(page).locator(".math.set").last).to_contain_text("y")
+            assert await answer(page).locator(":is(a, img, [style*=red], [href^=javascript])").count() == 0
+            if name not in ("address", "picture", "attribute"):  # which KaTeX shows as their names
+                assert source.strip() in await answer(page).locator(".answer").text_content()
 
 
 X400, SQRT, TEXT = "x" * 400, r"\sqrt1" * 200, r"\text{" + "é" * 1000 + "}"
@@ -132,7 +134,7 @@ async def test_the_nodes_of_a_formula_are_proportional_to_its_length(browser):
     source = (PAGE / "vendor/katex/katex.js").read_text()
     commands = sorted(set(re.findall(r'"\\(\\(?:[A-Za-z@]+|[^A-Za-z@]))"', source)))
     assert len(commands) > 1000 and {r"\sqrt", r"\dddot", r"\text", r"\mathchoice"} < set(commands)
-    formulas = [shape(command, 40) for command in commands for shape in SHAPES.values()]
+    formulas = [shape(command, 40) for command in commands for shape in SHAPES.values()][:: 1 if FULL else 5]
     async with chatting(browser, Script(), clean=False) as page:
         found = await shown(page, formulas)
     many = [
@@ -141,7 +143,7 @@ async def test_the_nodes_of_a_formula_are_proportional_to_its_length(browser):
         if nodes > MOST_NODES * len(formula) + 20
     ]
     assert many == []
-    assert sum(is_set for _, is_set, _ in found) > 2000
+    assert sum(is_set for _, is_set, _ in found) > len(formulas) / 4
 
 
 IN_TURN = """async (sources) => {

@@ -89,6 +89,8 @@ async def test_axe_finds_nothing_in_what_fails(browser):
 async def test_a_telephone_scrolls_down_only(browser):
     async with chatting(browser, Script(*ENGINE)) as page:
         await page.set_viewport_size(PHONE)
+        await connected(page)
+        assert (await page.locator("header").bounding_box())["height"] < 60
         await ask(page, "Show me " + "everything" * 20)
         for selector in ("html", "body", "main"):
             wider = await page.eval_on_selector(selector, "(node) => node.scrollWidth - node.clientWidth")
@@ -355,13 +357,6 @@ async def test_actions_of_earlier_messages_show_on_hover_and_focus(browser):
         await actions.get_by_role("button", name="Edit").focus()
         await expect(actions).to_have_css("opacity", "1")
         await expect(page.locator(".assistant .actions")).to_have_css("opacity", "1")
-
-
-async def test_a_telephone_has_one_row_of_header(browser):
-    async with chatting(browser, Script()) as page:
-        await page.set_viewport_size(PHONE)
-        await connected(page)
-        assert (await page.locator("header").bounding_box())["height"] < 60
 
 
 async def test_shortcuts_and_their_sheet(browser):

@@ -99,7 +99,7 @@ async def test_growing_text_ends_as_the_whole_text(page, seed):
     "part", ["word ", "- item\n", "2. item\n", "- item\n\n", "> quoted\n", "| a | b |\n", "- ", "\n    code"]
 )
 async def test_long_blocks_end_as_the_whole_text(page, part):
-    text = "| a | b |\n|---|---|\n" + part * 8000 + "\n\nend"
+    text = "| a | b |\n|---|---|\n" + part * 3000 + "\n\nend"
     assert await page.evaluate(
         """(text) => grown(text, Array.from({ length: 50 }, (_, place) => place * text.length / 50 | 0)).innerHTML
             === whole(text).innerHTML""",

@@ -102,6 +102,7 @@ async def test_a_reload_goes_on_with_all_answers(browser):
         await ask_both(page, engine)
         await page.reload()
         await says(answer(page).locator(".answer"), "Rhine")
+        await expect(page.locator(".assistant")).to_have_count(1)
         await expect(dots(page)).to_have_text(["two", "one"])
         engine.say("one", " is long.", end=True)
         await expect(dots(page)).to_have_text(["two"])

@@ -154,6 +154,9 @@ async def test_a_lost_connection_loses_and_repeats_no_token(browser):
             await lose_connections(page)
             event.set()
         await page.locator(".assistant .stats").wait_for()
+        await says(page.locator(".answer"), "Once upon a time 🙂")
+        assert await page.locator("details .text").text_content() == "Hm."
+        assert await page.locator(".error").count() == 0 and len(engine.prompts) == 1
         expected = [token_id for part in engine.parts if isinstance(part, str) for token_id in TOK.encode(part)]
         _, answer = await opened(page)
         await expect(answer.locator(".token")).to_have_count(len(expected))
