@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import aclosing
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
@@ -21,3 +24,13 @@ def text_of(tok: Tokenizer, ids: Sequence[int]) -> str:
     """Return the text of an answer's ids, with thinking as text."""
     decoder = ChatDecoder(tok, reasoning=None)
     return "".join(getattr(delta, "text", "") for delta in [*decoder.feed(ids), *decoder.finish()])
+
+
+def llama_server(model: Path, context: int, slots: int = 1) -> Any:
+    """Start llama.cpp's own server with a model file, on one thread, since two spin on a busy machine."""
+    xllamacpp = pytest.importorskip("xllamacpp")
+    params = xllamacpp.CommonParams()
+    params.model.path = str(model)
+    params.n_ctx, params.n_parallel, params.endpoint_slots = context, slots, True
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
+    return xllamacpp.Server(params)

@@ -11,6 +11,7 @@ import pytest
 from anyio import to_thread
 from case_tables import cases
 from engine_doubles import DOUBLES, END, answer, running
+from msgspec.structs import replace
 
 from tokenweir.encode.errors import EngineError
 from tokenweir.stream.chat import chat
@@ -396,7 +397,7 @@ async def request_of(case, sampling):
 @pytest.mark.parametrize("case", ["vllm generate", "vllm completions"], indirect=True)
 async def test_vllms_names(case):
     extra = {"model": "lora", "cache_salt": "s", "priority": 2, "bad_words": ["x"]}
-    body = await request_of(case, replaced(ASKED, extra=extra))
+    body = await request_of(case, replace(ASKED, extra=extra))
     fields = COMMON | {"max_tokens": 5, "seed": 3, "stop_token_ids": [9], "repetition_penalty": 1.1}
     fields |= {"logit_bias": {"5": -1.0}, "structured_outputs": {"json": {"type": "object"}}, "bad_words": ["x"]}
     top = {"stream": True, "model": "lora", "cache_salt": "s", "priority": 2, "stream_options": {"include_usage": True}}
@@ -408,7 +409,7 @@ async def test_vllms_names(case):
 
 @pytest.mark.parametrize("case", ["sglang cumulative"], indirect=True)
 async def test_sglangs_names(case):
-    body = await request_of(case, replaced(ASKED, extra={"lora_path": "a", "regex": "x+"}))
+    body = await request_of(case, replace(ASKED, extra={"lora_path": "a", "regex": "x+"}))
     fields = COMMON | {"max_new_tokens": 5, "sampling_seed": 3, "stop_token_ids": [9], "repetition_penalty": 1.1}
     fields |= {"logit_bias": {"5": -1.0}, "json_schema": '{"type":"object"}', "regex": "x+"}
     assert body == {"input_ids": PROMPT, "stream": True, "lora_path": "a", "sampling_params": fields}
@@ -416,7 +417,7 @@ async def test_sglangs_names(case):
 
 @pytest.mark.parametrize("case", ["llama-server"], indirect=True)
 async def test_llama_servers_names(case):
-    body = await request_of(case, replaced(ASKED, stop_token_ids=(), extra={"lora": [{"id": 0, "scale": 0.5}]}))
+    body = await request_of(case, replace(ASKED, stop_token_ids=(), extra={"lora": [{"id": 0, "scale": 0.5}]}))
     assert body == COMMON | {"n_predict": 5, "seed": 3, "repeat_penalty": 1.1, "logit_bias": [[5, -1.0]]} | {
         "json_schema": {"type": "object"},
         "lora": [{"id": 0, "scale": 0.5}],
@@ -457,9 +458,3 @@ async def test_a_vllm_without_generate_is_asked_for_completions_from_then_on(cas
         "/v1/completions",
         "/v1/completions",
     ]
-
-
-def replaced(sampling, **changes):
-    from msgspec.structs import replace
-
-    return replace(sampling, **changes)

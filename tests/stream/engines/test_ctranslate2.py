@@ -122,24 +122,12 @@ def test_a_context_of_no_number_of_ids(tiny_model, tmp_path):
         CTranslate2Engine(folder)
 
 
-async def test_no_tokens_asked_none_given(engine):
-    assert await steps_of(engine, PROMPT, max_tokens=0) == []
-
-
 @pytest.mark.parametrize(("prompt_ids", "sampling", "message"), CASES["what_cannot_be_honoured_is_named"])
 async def test_what_cannot_be_honoured_is_named(engine, prompt_ids, sampling, message):
     with pytest.raises(EngineError, match=message) as refused:
         await ids(engine, prompt_ids, **sampling)
     by_client = {"seed", "min_p"} & set(sampling)  # the others are checked before an engine is asked
     assert (refused.value.kind == "unsupported", refused.value.option) == (bool(by_client), next(iter(by_client), None))
-
-
-async def test_closing_ends_the_generation(engine):
-    async with aclosing(engine.generate(PROMPT, Sampling(max_tokens=10**6, temperature=1.0))) as generated:
-        async for _ in generated:
-            break
-    with anyio.fail_after(20):  # the one place is free again, a million tokens early
-        assert len(await ids(engine, max_tokens=3)) == 3
 
 
 async def test_two_generations_at_the_same_time(tiny_model):

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from anyio import to_thread
 from case_tables import cases
-from engine_runs import steps_of, text_of
+from engine_runs import llama_server, steps_of, text_of
 from full_run import FULL
 from small_prompts import prompts
 
@@ -20,7 +20,6 @@ from tokenweir.stream.chat.chat import chat
 from tokenweir.stream.engines.llama_server import LlamaServerEngine
 from tokenweir.stream.events.deltas import FinishReason, TextDelta, ToolCallDelta
 from tokenweir.stream.events.sampling import Sampling
-from tokenweir.stream.prompts.cache.prompt_cache import PromptCache
 from tokenweir.templates.chat_template import ChatTemplate
 
 CASES = cases(__file__)
@@ -31,18 +30,10 @@ MAX_TOKENS = 8
 
 
 @pytest.fixture(scope="module")
-def server(small_model):
-    xllamacpp = pytest.importorskip("xllamacpp")
-    params = xllamacpp.CommonParams()
-    params.model.path = str(small_model.model_file())
-    params.n_ctx, params.n_parallel, params.endpoint_slots = 1024, 2, True
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1  # two spin on a busy machine
-    return xllamacpp.Server(params)
-
-
-@pytest.fixture(scope="module")
-def url(server):
-    return server.listening_address
+def url(small_model):
+    server = llama_server(small_model.model_file(), 1024, slots=2)
+    yield server.listening_address
+    del server
 
 
 @pytest.fixture(scope="module")
@@ -146,25 +137,3 @@ async def test_a_small_model_is_held_to_a_call(engine, small_tok):
     assert json.loads(call)["at"]["city"] in ("Bern", "Rome")
     assert got[-1].reason is FinishReason.TOOL_CALLS
     assert not any(isinstance(delta, TextDelta) and delta.text.strip() for delta in got)
-
-
-@pytest.mark.timeout(300)
-async def test_a_conversation_with_sampled_ids_is_in_the_servers_cache(engine, small_tok):
-    """The server has all of its last tape in its cache but the last id, which it had not yet evaluated."""
-    cache, messages, tape = PromptCache(), [], []
-    for turn, text in enumerate(["Tell me of rivers.", "And of weirs?", "Thank you!"]):
-        messages.append({"role": "user", "content": text})
-        sampling = Sampling(max_tokens=MAX_TOKENS, temperature=0, extra={"id_slot": 0})
-        async with chat(
-            messages, engine=engine, tokenizer=small_tok, prompts=cache, history="exact", sampling=sampling
-        ) as deltas:
-            answer = [delta async for delta in deltas]
-            prompt = list(deltas.prompt_ids)
-        if turn:
-            assert prompt[: len(tape)] == tape
-            assert answer[-1].usage.cached_tokens == len(tape) - 1
-        ids = [token_id for delta in answer for token_id in delta.token_ids]
-        tape = prompt + ids
-        said = "".join(delta.text for delta in answer if isinstance(delta, TextDelta))
-        messages.append({"role": "assistant", "content": said})
-    assert cache.counts.kept_ids > MAX_TOKENS

@@ -7,7 +7,6 @@ from contextlib import aclosing
 
 import anyio
 import pytest
-from anyio import to_thread
 from full_run import FULL
 from small_prompts import prompts
 
@@ -16,7 +15,7 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.chat.chat import chat
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.engines import local_model
-from tokenweir.stream.events.deltas import Finish, TextDelta
+from tokenweir.stream.events.deltas import TextDelta
 from tokenweir.stream.events.sampling import Sampling
 
 pytestmark = pytest.mark.anyio
@@ -104,60 +103,6 @@ async def test_two_at_once_do_not_mix(small_engine, tok):
         group.start_soon(one, 0)
         group.start_soon(one, 1)
     assert [together[0], together[1]] == alone
-
-
-@pytest.fixture
-def counted(small_engine, monkeypatch):
-    """The engine, with a list that grows by an item for every token that the model makes."""
-    made = []
-
-    class Counting:
-        def __init__(self, generator):
-            self._generator = generator
-
-        def __getattr__(self, name):
-            return getattr(self._generator, name)
-
-        def generate_tokens(self, *args, **options):
-            with_close = self._generator.generate_tokens(*args, **options)
-            try:
-                for result in with_close:
-                    made.append(result)
-                    yield result
-            finally:
-                with_close.close()
-
-    monkeypatch.setattr(small_engine, "_generator", Counting(small_engine._generator))
-    return small_engine, made
-
-
-def idle(engine):
-    """Wait until nothing generates any more."""
-    moved = engine._engine._moved
-    with moved:
-        assert moved.wait_for(lambda: not engine._engine._line, timeout=60)
-
-
-async def test_cancelling_stops_it_at_the_next_token(counted, tok):
-    engine, made = counted
-    async with aclosing(engine.generate(prompts(tok)[0], Sampling(max_tokens=4000, ignore_eos=True))) as steps:
-        await anext(steps)
-        await anext(steps)
-    at_the_end = len(made)
-    await to_thread.run_sync(idle, engine)
-    assert len(made) <= at_the_end + 1
-
-
-async def test_a_stop_string_stops_it_too(counted, tok):
-    engine, made = counted
-    sampling = Sampling(stop=("Paris",), max_tokens=4000, ignore_eos=True)
-    async with chat(QUESTION, engine=engine, tokenizer=tok, sampling=sampling) as deltas:
-        got = [delta async for delta in deltas]
-        at_the_end = len(made)
-    await to_thread.run_sync(idle, engine)
-    assert len(made) <= at_the_end + 1
-    assert texts(got) == "The capital of France is "
-    assert isinstance(got[-1], Finish) and got[-1].stop_reason == "Paris"
 
 
 async def test_its_context_is_the_limit(small_engine):

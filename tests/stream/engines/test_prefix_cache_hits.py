@@ -8,7 +8,7 @@ import httpx
 import pytest
 from case_tables import cases
 from common_prefix import common_length
-from engine_runs import text_of
+from engine_runs import llama_server, text_of
 from full_run import FULL
 
 from tokenweir.encode.tokenizer import Tokenizer
@@ -28,12 +28,7 @@ EACH = list(QUESTIONS) if FULL else ["English", "emoji"]
 
 @pytest.fixture(scope="module")
 def server(small_model):
-    xllamacpp = pytest.importorskip("xllamacpp")
-    params = xllamacpp.CommonParams()
-    params.model.path = str(small_model.model_file())
-    params.n_ctx, params.n_parallel = 8192, 1
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
-    return xllamacpp.Server(params)
+    return llama_server(small_model.model_file(), 8192)
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,6 @@ import pytest
 from case_tables import cases
 from trio.testing import MockClock
 
-from tokenweir.encode.decode import DecodeStream
 from tokenweir.encode.errors import EngineError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.engines import Recording, ReplayEngine
@@ -60,26 +59,6 @@ def test_a_recording_decodes_to_its_text(tok, recording):
 def test_the_first_recording_says_what_it_is(tok):
     answer = tok.decode(RECORDINGS[0].ids).split("</think>")[1]
     assert answer.lstrip().startswith("**This is a recording, not a model.**")
-
-
-def test_together_they_show_what_a_stream_has_to_get_right(tok):
-    texts = [tok.decode(recording.ids) for recording in RECORDINGS]
-    assert len(texts) >= 4
-    assert any("```python\n" in text for text in texts)
-    assert any("|---" in text.replace(":", "-") for text in texts)
-    assert any("\u4e00" <= character <= "\u9fff" for text in texts for character in text)
-    for recording in RECORDINGS:
-        stream = DecodeStream(tok)
-        silent = [token_id for token_id in recording.ids[:-1] if stream.step(token_id) == ""]
-        assert silent, f"{recording.name} has no character that takes two tokens"
-
-
-@pytest.mark.parametrize("recording", RECORDINGS, ids=lambda recording: recording.name)
-def test_times_are_those_of_a_model(recording):
-    first, *others = recording.waits_ms
-    assert 200 < first < 1000
-    assert 40 < 1000 * len(others) / sum(others) < 70  # tokens a second
-    assert len(set(others)) > 10
 
 
 def test_the_script_writes_what_is_committed(tmp_path):
@@ -152,22 +131,6 @@ def test_a_slow_reader_does_not_shift_the_times_and_gets_all_that_is_due(slow, m
     seen = virtual_time(main)
     assert [time for time, _ in seen] == pytest.approx(times)
     assert [ids for _, ids in seen] == given
-
-
-async def test_cancelling_does_not_wait_for_the_next_id():
-    never = Recording(name="never", prompt="", ids=(1, 2), waits_ms=(0, 1e9))
-    seen = []
-    with anyio.fail_after(20):
-        async with anyio.create_task_group() as group:
-
-            async def read():
-                async with aclosing(ReplayEngine([never]).generate([], Sampling())) as generated:
-                    async for ids in generated:
-                        seen.append(ids)
-                        group.cancel_scope.cancel()
-
-            group.start_soon(read)
-    assert seen == [[1]]
 
 
 # -- refusals ----------------------------------------------------------------------------------------------------------

@@ -181,15 +181,6 @@ async def test_the_thread_waits_for_a_slow_reader():
 # -- closing -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("buffer", [1, 1000])
-async def test_closing_closes_the_generator_and_ends_the_thread(buffer):
-    endless = Endless()
-    async with aclosing(SyncEngine(endless, buffer=buffer).generate([], Sampling())) as generated:
-        await anext(generated)
-    await until(endless.closed.is_set)
-    await until(lambda: not engine_threads())
-
-
 async def test_cancelling_does_not_wait_for_the_step_under_way():
     go_on, closed = threading.Event(), threading.Event()
 
