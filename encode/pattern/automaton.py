@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -12,29 +13,26 @@ from numpy.typing import NDArray
 from tokenweir.encode import _core
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.pattern.context import Context
-from tokenweir.encode.pattern.determinize import DEAD, GAP, MATCH
-from tokenweir.encode.pattern.source import DIALECTS, Dialect, shown
-from tokenweir.encode.unicode import categories
+from tokenweir.encode.pattern.determinize import GAP, MATCH
+from tokenweir.encode.pattern.source import Dialect, shown
 
-FORMAT_VERSION = 2
 _MAGIC = b"tokenweir automaton\n"
-_N_PAGES = 4352  # pages of 256 code points
 
 
-class _Stored(msgspec.Struct, array_like=True):
-    """The msgpack content of a file after magic and digest; arrays are little-endian and row-major."""
+class _Array(NamedTuple):
+    """An array in a file, row-major."""
 
-    version: int
+    dtype: str
+    shape: tuple[int, ...]
+    data: bytes
+
+
+class _Stored(NamedTuple):
+    """The msgpack content of a file after magic and digest: the tables, and those of the context if there is one."""
+
     pattern: str
-    dialect: str
-    unicode_version: str
-    n_states: int
-    n_classes: int
-    transitions: bytes
-    class_index: bytes
-    class_pages: bytes
-    sync: bytes
-    context: tuple[bytes, bytes, bytes] | None
+    dialect: Dialect
+    arrays: tuple[_Array, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +50,6 @@ class Automaton:
             begins a piece, whatever came before.
         pattern: The regular expression.
         dialect: The regex dialect in which it was compiled.
-        unicode_version: The Unicode version of the classes.
         context: Unless it is None, walks read its symbols instead of classes, and `transitions` and `sync` are indexed by
             symbols. The last symbol is an end of the text, and others may be.
 
@@ -64,7 +61,6 @@ class Automaton:
     sync: NDArray[np.bool_]
     pattern: str
     dialect: Dialect
-    unicode_version: str = categories.VERSION
     context: Context | None = None
 
     def __post_init__(self) -> None:
@@ -125,58 +121,21 @@ class Automaton:
 
     def to_bytes(self) -> bytes:
         """Serialize the automaton: magic, SHA-256 of the rest, then msgpack."""
-        stored = _Stored(
-            FORMAT_VERSION,
-            self.pattern,
-            self.dialect,
-            self.unicode_version,
-            self.n_states,
-            self.n_classes,
-            self.transitions.astype("<u2").tobytes(),
-            self.class_index.astype("<u2").tobytes(),
-            self.class_pages.tobytes(),
-            self.sync.tobytes(),
-            None if self.context is None else self.context.to_bytes(),
-        )
-        body = msgspec.msgpack.encode(stored)
+        arrays: list[NDArray[Any]] = [self.transitions, self.class_index, self.class_pages, self.sync]
+        if self.context is not None:
+            arrays += [self.context.behind, self.context.transitions, self.context.symbols]
+        packed = (_Array(array.dtype.str, array.shape, array.tobytes()) for array in arrays)
+        body = msgspec.msgpack.encode(_Stored(self.pattern, self.dialect, tuple(packed)))
         return _MAGIC + hashlib.sha256(body).digest() + body
 
     @staticmethod
     def from_bytes(data: bytes) -> Automaton:
-        """Read what `to_bytes` wrote; raise `TokenizerFileError` for damaged data or another version."""
+        """Read what `to_bytes` wrote; raise `TokenizerFileError` for damaged data. The core checks what tables hold."""
         body = data[len(_MAGIC) + 32 :]
-        if not data.startswith(_MAGIC):
-            raise TokenizerFileError("not a compiled pattern: the file begins with other bytes")
-        if data[len(_MAGIC) : len(_MAGIC) + 32] != hashlib.sha256(body).digest():
-            raise TokenizerFileError("a damaged compiled pattern: the digest differs")
-        try:
-            stored = msgspec.msgpack.decode(body, type=_Stored)
-            if stored.version != FORMAT_VERSION:
-                raise TokenizerFileError(f"a compiled pattern of version {stored.version}, not {FORMAT_VERSION}")
-            dialect = next(dialect for dialect in DIALECTS if dialect == stored.dialect)
-            shape = stored.n_states, stored.n_classes + 1
-            automaton = Automaton(
-                np.frombuffer(stored.transitions, "<u2").reshape(shape).astype(np.uint16),
-                np.frombuffer(stored.class_index, "<u2").reshape(_N_PAGES).astype(np.uint16),
-                np.frombuffer(stored.class_pages, np.uint8).reshape(-1, 256).copy(),
-                np.frombuffer(stored.sync, np.uint8).reshape(stored.n_classes, stored.n_classes) != 0,
-                stored.pattern,
-                dialect,
-                stored.unicode_version,
-                None if stored.context is None else Context.from_bytes(*stored.context),
-            )
-        except (msgspec.MsgspecError, StopIteration, ValueError) as error:
-            raise TokenizerFileError(f"a damaged compiled pattern: {error}") from error
-        targets = automaton.transitions & DEAD
-        context = automaton.context
-        n_classes = stored.n_classes if context is None else len(context.behind) - 1
-        if (
-            not automaton.n_states
-            or (targets[targets != DEAD] >= automaton.n_states).any()
-            or (targets[:, -1] != DEAD).any()
-            or (automaton.class_index >= len(automaton.class_pages)).any()
-            or (automaton.class_pages >= n_classes).any()
-            or (context is not None and not context.leads_inside(stored.n_classes + 1))
-        ):
-            raise TokenizerFileError("a damaged compiled pattern: its tables have indices out of range")
-        return automaton
+        if data != _MAGIC + hashlib.sha256(body).digest() + body:
+            raise TokenizerFileError("a damaged compiled pattern: it begins with other bytes, or the digest differs")
+        stored = msgspec.msgpack.decode(body, type=_Stored)
+        arrays = (np.frombuffer(data, dtype).reshape(shape) for dtype, shape, data in stored.arrays)
+        transitions, class_index, class_pages, sync, *rest = arrays
+        context = Context(*rest) if rest else None
+        return Automaton(transitions, class_index, class_pages, sync, stored.pattern, stored.dialect, context)

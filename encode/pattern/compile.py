@@ -11,7 +11,7 @@ import numpy as np
 
 from tokenweir.encode.base.cache import cache_folder, make_room, read_own, store
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
-from tokenweir.encode.pattern.automaton import FORMAT_VERSION, Automaton
+from tokenweir.encode.pattern.automaton import Automaton
 from tokenweir.encode.pattern.code_points import N_CODE_POINTS
 from tokenweir.encode.pattern.context import Context, build_context
 from tokenweir.encode.pattern.determinize import MATCH, determinize
@@ -21,8 +21,8 @@ from tokenweir.encode.pattern.program import compile_program, compress_alphabet,
 from tokenweir.encode.pattern.source import DIALECTS, Dialect, shown
 from tokenweir.encode.unicode import categories
 
-COMPILER_VERSION = 3
-"""A part of every cache key. Raise it with any change that may alter the tables of a pattern."""
+COMPILER_VERSION = 4
+"""A part of every cache key. Raise it with any change that may alter the tables of a pattern, or their form in a file."""
 
 MAX_KEPT = 128
 """The most cache files; the oldest are removed first. A tokenizer has one pattern, or a few."""
@@ -109,5 +109,5 @@ def build(pattern: str, dialect: Dialect) -> Automaton:
 
 
 def _key(pattern: str, dialect: str) -> str:
-    parts = [pattern, dialect, categories.VERSION, COMPILER_VERSION, FORMAT_VERSION]
+    parts = [pattern, dialect, categories.VERSION, COMPILER_VERSION]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

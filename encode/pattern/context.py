@@ -55,33 +55,6 @@ class Context:
         for array in (self.behind, self.transitions, self.symbols):
             array.flags.writeable = False
 
-    def to_bytes(self) -> tuple[bytes, bytes, bytes]:
-        """Return the arrays as bytes, little-endian and row-major."""
-        return self.behind.tobytes(), self.transitions.astype("<u2").tobytes(), self.symbols.tobytes()
-
-    @staticmethod
-    def from_bytes(behind: bytes, transitions: bytes, symbols: bytes) -> Context:
-        """Read the result of `to_bytes`; raise ValueError if the sizes of the arrays do not match."""
-        if not behind:
-            raise ValueError("a context without classes")
-        width = (max(behind) + 1) * len(behind)
-        return Context(
-            np.frombuffer(behind, np.uint8).copy(),
-            np.frombuffer(transitions, "<u2").reshape(-1, width).astype(np.uint16),
-            np.frombuffer(symbols, np.uint8).reshape(-1, width).copy(),
-        )
-
-    def leads_inside(self, n_symbols: int) -> bool:
-        """Return whether the tables are consistent: they have as many states, all next states exist, and all symbols too.
-
-        `n_symbols` is the number of symbols, all of which are below it.
-        """
-        return (
-            len(self.transitions) == len(self.symbols) > 0
-            and not (self.transitions >= len(self.transitions)).any()
-            and not (self.symbols >= n_symbols).any()
-        )
-
     def read(self, classes: list[int]) -> list[int]:
         """Run the pass over a text; return the symbol of each character, followed by that of the text's end.
 

@@ -271,13 +271,6 @@ def test_a_file_of_a_python_with_another_unicode(ranks, monkeypatch):
     assert not was_kept(load(ranks))
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="users of POSIX")
-def test_a_file_of_another_user_is_not_trusted(ranks, cache, monkeypatch):
-    load(ranks)
-    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-    assert not was_kept(load(ranks))
-
-
 def test_a_file_that_others_may_write_is_not_trusted(ranks, cache):
     load(ranks)
     (path,) = kept(cache)
@@ -285,18 +278,6 @@ def test_a_file_that_others_may_write_is_not_trusted(ranks, cache):
     path.chmod(0o622)
     assert not was_kept(load(ranks))
     assert was_kept(load(ranks))  # it was made again
-
-
-def test_neither_is_a_link_or_a_folder(ranks, cache, tmp_path):
-    load(ranks)
-    (path,) = kept(cache)
-    path.rename(tmp_path / "elsewhere")
-    path.symlink_to(tmp_path / "elsewhere")
-    assert not was_kept(load(ranks))
-    assert not path.is_symlink()
-    path.unlink()
-    path.mkdir()
-    assert load(ranks).encode("ab") == [256]
 
 
 def test_a_folder_that_cannot_be_written(ranks, monkeypatch, tmp_path):

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import random
 
-import msgspec
 import numpy as np
 import pytest
-import tiktoken
 from full_run import share
 from tokenizers import Regex, pre_tokenizers
 
 from tokenweir.encode import _core
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
-from tokenweir.encode.pattern import Automaton
-from tokenweir.encode.pattern.automaton import _MAGIC
 from tokenweir.encode.pattern.compile import build
 from tokenweir.encode.reference import find_pieces
 
@@ -26,27 +21,6 @@ GROUPS_OF_THREE = {
     "from the right": r"[0-9]{3}(?=(?:[0-9]{3})*(?![0-9]))|[0-9]{1,2}",
     "line ends": r"(?:\r?\n)+(?!\r?\n)",
 }
-LETTERS = "ab 1\n"
-SETS = ["a", "b", " ", r"\n", "1", ".", "[ab]", "[^a]", r"[\s1]", r"\s", r"\S", r"\d", r"\w", r"\W", r"\p{L}", "(?i:b)"]
-QUANTIFIERS = ["", "", "", "", "?", "*", "+", "??", "*?", "+?", "++", "*+", "?+", "{2}", "{1,2}", "{2,3}"]
-PLACES = [r"\b", r"\B", "^", "$", r"\A", r"\z", "(?<=a)", "(?<!a)", r"(?<=[\s1])", r"(?<!\w)", "(?<=a|b)", "(?<![^b])"]
-
-
-def random_pattern(pick, depth=3):
-    """A pattern with lookaheads of any length and conditions on the character before."""
-
-    def part():
-        kind = pick.random()
-        if depth == 0 or kind < 0.5:
-            return pick.choice(SETS) + pick.choice(QUANTIFIERS)
-        if kind < 0.75:
-            return pick.choice(["(?:", "("]) + random_pattern(pick, depth - 1) + ")" + pick.choice(QUANTIFIERS)
-        if kind < 0.9:
-            return pick.choice(["(?=", "(?!"]) + random_pattern(pick, depth - 1) + ")"
-        return pick.choice(PLACES)
-
-    branches = ["".join(part() for _ in range(pick.choice([1, 1, 2, 3]))) for _ in range(pick.choice([1, 1, 2]))]
-    return "|".join(branches)
 
 
 def core_of(automaton):
@@ -78,43 +52,6 @@ def test_numbers_are_cut_from_their_ends():
     assert not automaton.sync.any()
 
 
-def test_random_patterns_are_refused_or_huggingface_s():
-    pick = random.Random(1)
-    short = ["".join(text) for n in range(1, 4) for text in itertools.product(LETTERS, repeat=n)]
-    compiled = with_context = 0
-    while compiled < share(120):
-        pattern = random_pattern(pick)
-        try:
-            with_context += build(pattern, "oniguruma").context is not None
-        except (UnsupportedTokenizerError, TokenizerFileError):
-            continue
-        compiled += 1
-        longer = ["".join(pick.choice(LETTERS) for _ in range(pick.randint(4, 12))) for _ in range(20)]
-        check(pattern, pick.sample(short, 20) + longer)
-    assert with_context > share(30)
-
-
-def test_random_patterns_are_refused_or_tiktoken_s():
-    pick = random.Random(2)
-    texts = ["".join(text) for n in range(1, 5) for text in itertools.product(LETTERS, repeat=n)]
-    ranks = {bytes([byte]): byte for byte in range(256)}
-    for text in texts:
-        ranks.setdefault(text.encode(), len(ranks))
-    pieces = {rank: piece.decode("latin-1") for piece, rank in ranks.items()}
-    compiled = 0
-    while compiled < share(60):
-        pattern = random_pattern(pick)
-        try:
-            automaton = build(pattern, "fancy-regex")
-        except (UnsupportedTokenizerError, TokenizerFileError):
-            continue
-        compiled += automaton.context is not None
-        encoding = tiktoken.Encoding("x", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
-        for text in pick.sample(texts, 40):
-            found = [text[start:end] for start, end, is_gap in find_pieces(automaton, text) if not is_gap]
-            assert found == [pieces[rank] for rank in encoding.encode_ordinary(text)], (pattern, text)
-
-
 @pytest.mark.parametrize("pattern", ["", "a*", r"\s*|a", "(?:a|)", r"(?!\S)", "$", "a||b", "(?=a)", r"\b", "^"])
 def test_an_empty_match_parts_what_is_left_over(pattern):
     check(pattern, ["".join(text) for n in range(1, 6) for text in itertools.product("ab \n", repeat=n)])
@@ -140,37 +77,6 @@ def test_long_texts_take_linear_time():
         pieces = core_of(build(pattern, "oniguruma")).split(text)
         assert pieces[0, 0] == 0 and pieces[-1, 1] == len(text)
         assert (pieces[1:, 0] == pieces[:-1, 1]).all()
-
-
-def test_bytes_hold_all_of_a_context():
-    automaton = build(GROUPS_OF_THREE["Tiny Aya"], "oniguruma")
-    again = Automaton.from_bytes(automaton.to_bytes())
-    for name in ("behind", "transitions", "symbols"):
-        ours, theirs = getattr(automaton.context, name), getattr(again.context, name)
-        assert ours.dtype == theirs.dtype and np.array_equal(ours, theirs)
-        assert not theirs.flags.writeable
-    assert find_pieces(again, "1234 5") == find_pieces(automaton, "1234 5")
-
-
-@pytest.mark.parametrize(
-    ("place", "value", "message"),
-    [
-        (0, b"", "a context without classes"),
-        (0, b"\x01", "its tables have indices out of range"),
-        (0, b"\x01" * 6 + b"\xff", "cannot reshape"),
-        (1, b"\xff\xff", "cannot reshape"),
-        (2, b"", "its tables have indices out of range"),
-        (1, "far", "its tables have indices out of range"),
-        (2, "far", "its tables have indices out of range"),
-    ],
-)
-def test_a_context_that_lies_is_refused(place, value, message):
-    body = msgspec.msgpack.decode(build(GROUPS_OF_THREE["Tiny Aya"], "oniguruma").to_bytes()[len(_MAGIC) + 32 :])
-    body[10][place] = b"\xff" * len(body[10][place]) if value == "far" else value
-    encoded = msgspec.msgpack.encode(body)
-    with pytest.raises(TokenizerFileError) as error:
-        Automaton.from_bytes(_MAGIC + hashlib.sha256(encoded).digest() + encoded)
-    assert message in str(error.value)
 
 
 @pytest.mark.parametrize(
