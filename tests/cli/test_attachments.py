@@ -7,7 +7,7 @@ from base64 import b64encode
 import pytest
 from chat_program import ANSWER
 from click.shell_completion import get_completion_class
-from click.testing import CliRunner
+from commands import run
 
 from tokenweir.cli import main
 from tokenweir.cli.attachments import read_attachment
@@ -78,6 +78,7 @@ def test_a_file_goes_with_the_next_message_only(files, capsys):
             f"/attach {files}/song.mp3",
             "What is it?",
             "Sure?",
+            f"/attach {files}/cat.gif",
             "/attach",
             "Yes?",
         ):
@@ -91,16 +92,16 @@ def test_a_file_goes_with_the_next_message_only(files, capsys):
     assert first == ("user: <image>What is it?", ["image/gif"])
     assert second == ("user: <image>What is it?assistant: I see.user: Sure?", ["image/gif"])
     assert third == again
+    assert third[1] == ["image/gif"]
 
 
 def test_a_text_file_goes_with_the_only_message(recording, files):
     saved = files / "saved.json"
-    arguments = ["chat", recording(ANSWER), "--attach", str(files / "note.md")]
-    result = CliRunner().invoke(main, arguments, input=f"What?\n/save {saved}\n")
+    result = run("chat", recording(ANSWER), "--attach", files / "note.md", stdin=f"What?\n/save {saved}\n")
     assert result.exit_code == 0, result.output
     parts = json.loads(saved.read_text("utf-8"))[0]["content"]
     assert [part["text"] for part in parts] == ["note.md:\n# Wörld\n\n", "What?"]
-    refused = CliRunner().invoke(main, ["chat", recording(ANSWER), "--attach", str(files / "cat.gif"), "--once", "a"])
+    refused = run("chat", recording(ANSWER), "--attach", files / "cat.gif", "--once", "a")
     assert refused.exit_code == 1
     assert "cat.gif is of type image/gif, and this model's engine takes no image" in refused.stderr
 

@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from functools import partial
 
-from click.testing import CliRunner
+from commands import EMBEDDED
+from commands import run as run_command
 
-import tokenweir
-from tokenweir.cli import main
-
-FOLDER = Path(tokenweir.__file__).parent / "encode" / "data"
-
-
-def run(*args):
-    return CliRunner().invoke(main, ["check", *map(str, args)])
+run = partial(run_command, "check")
 
 
 def test_the_embedded_model():
-    result = run(FOLDER)
+    result = run(EMBEDDED)
     assert result.exit_code == 0, result.output
     assert "✓ reads back: a call " in result.stdout
     assert result.stdout.endswith("30 hold, 1 to note, 0 faults, 5 do not apply\n")
 
 
 def test_json():
-    told = json.loads(run(FOLDER, "--json").stdout)
-    assert told["model"] == str(FOLDER)
+    told = json.loads(run(EMBEDDED, "--json").stdout)
+    assert told["model"] == str(EMBEDDED)
     assert told["findings"][0] == {"check": "renders", "verdict": "ok", "text": "a plain conversation", "example": ""}
 
 
@@ -42,13 +36,13 @@ def test_a_fault(tmp_path):
 def test_another_template_of_a_model(tmp_path):
     path = tmp_path / "a.jinja"
     path.write_text("{% for m in messages %}{{ m.role }}: {{ m.content }}<|im_end|>{% endfor %}assistant: ")
-    result = run(FOLDER, "--template", path)
+    result = run(EMBEDDED, "--template", path)
     assert result.exit_code == 0
     assert "an answer ends with an end token                     <|im_end|>" in result.stdout
 
 
 def test_a_missing_template(tmp_path):
-    (tmp_path / "tokenizer.json").write_bytes((FOLDER / "tokenizer.json").read_bytes())
+    (tmp_path / "tokenizer.json").write_bytes((EMBEDDED / "tokenizer.json").read_bytes())
     result = run(tmp_path)
     assert result.exit_code == 1
     assert result.stderr == "tokenweir: error: the tokenizer has no chat template\n"

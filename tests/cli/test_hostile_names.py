@@ -8,15 +8,11 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
-
-import tokenweir
-from tokenweir.cli import main
+from commands import EMBEDDED, run
 
 CONTROLS = "\x1b]52;c;aGk=\x07\x9b31m\x9d\r\x08\u202e\u2066\u200f\x7f"
 """OSC 52, a CSI of one byte, C0 and C1 controls, and bidirectional ones."""
 NAME = f"a{CONTROLS}b"
-EMBEDDED = Path(tokenweir.__file__).parent / "encode" / "data"
 
 
 def controls(text):
@@ -74,7 +70,7 @@ COMMANDS = {
 
 @pytest.mark.parametrize("arguments", COMMANDS.values(), ids=COMMANDS)
 def test_what_a_command_repeats_only_shows(arguments, folder):
-    result = CliRunner().invoke(main, arguments)
+    result = run(*arguments)
     assert isinstance(result.exception, (SystemExit, type(None))), result.exception
     assert result.output
     assert not controls(result.output), result.output
@@ -87,5 +83,5 @@ def test_tokens_and_inspect_of_a_vocabulary_with_hostile_names(folder):
     spec["added_tokens"].append(spec["added_tokens"][-1] | {"id": 1 << 14, "content": NAME})
     path.write_text(json.dumps(spec))
     for arguments in (["inspect"], ["inspect", "--json"], ["tokens", NAME], ["tokens", "--json", NAME]):
-        result = CliRunner().invoke(main, [*arguments, "--tokenizer", "model"])
+        result = run(*arguments, "--tokenizer", "model")
         assert not controls(result.output.replace("\x7f", "") if "--json" in arguments else result.output)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
-from click.testing import CliRunner
+import commands
 
-from tokenweir.cli import main
-from tokenweir.encode import tokenizer as tokenizer_module
 from tokenweir.encode.tokenizer import Tokenizer, core_of
 
 
 def run(*args):
-    result = CliRunner().invoke(main, ["inspect", *args])
+    result = commands.run("inspect", *args)
     assert result.exit_code == 0, result.output
     return result.stdout
 
@@ -60,9 +57,8 @@ def test_inferred_ends_many_added_tokens_and_what_is_put_around(data):
 
 def changed_tokenizer(folder, **changes):
     """The embedded tokenizer.json with other components."""
-    embedded = Path(tokenizer_module.__file__).parent / "data" / "tokenizer.json"
     path = folder / "tokenizer.json"
-    path.write_text(json.dumps(json.loads(embedded.read_text("utf-8")) | changes))
+    path.write_text(json.dumps(json.loads((commands.EMBEDDED / "tokenizer.json").read_text("utf-8")) | changes))
     return str(path)
 
 

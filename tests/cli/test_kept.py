@@ -8,10 +8,9 @@ import re
 
 import pytest
 from chat_program import CHAT, environment
-from click.testing import CliRunner
+from commands import run
 from tmux import Tmux
 
-from tokenweir.cli import main
 from tokenweir.cli.kept import MOST, KeptConversations
 
 HI = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "Yes."}]
@@ -27,7 +26,7 @@ def files(tmp_path):
 
 
 def piped(tmp_path, *args, stdin=""):
-    return CliRunner().invoke(main, ["chat", "--history", str(tmp_path / "history"), *args], input=stdin)
+    return run("chat", "--history", tmp_path / "history", *args, stdin=stdin)
 
 
 def test_the_last_one_written_is_the_last(kept, tmp_path):

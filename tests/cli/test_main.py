@@ -70,11 +70,6 @@ def test_ctrl_c_ends_by_its_own_code():
         assert b"Traceback" not in process.stderr.read()
 
 
-def test_a_device_is_no_tokenizer():
-    result = CliRunner().invoke(main, ["count", "--tokenizer", "/dev/zero", "hi"])
-    assert (result.exit_code, "/dev/zero is a device" in result.output) == (2, True)
-
-
 def test_a_name_cannot_steer_the_terminal():
     for arguments in (["count", "--file", "/no\x1b[31m"], ["count", "--no\x1b[31m"], ["no\x1b[31m"]):
         result = CliRunner().invoke(main, arguments)

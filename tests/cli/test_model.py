@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
+from functools import partial
 
 import click
 import pytest
 from case_tables import cases
-from click.testing import CliRunner
+from commands import EMBEDDED, run
 from engine_doubles import running
 
-from tokenweir import encode
-from tokenweir.cli import main
 from tokenweir.cli.model import load_model
 from tokenweir.encode.tokenizer import Tokenizer
 
@@ -21,8 +19,7 @@ CASES = cases(__file__)
 ANSWER = "It is 👩‍🚀, done."
 
 
-def chat(*args, **env):
-    return CliRunner().invoke(main, ["chat", *args], input="hi\n", env=env or None)
+chat = partial(run, "chat", stdin="hi\n")
 
 
 @pytest.fixture(scope="module")
@@ -136,5 +133,4 @@ def test_a_folder_without_a_tokenizer_needs_one(model_alone):
     assert "no tokenizer.json, tekken.json, SentencePiece, rank or GGUF file in this folder: give --tokenizer" in (
         " ".join(result.stderr.split())
     )
-    folder = Path(encode.__file__).parent / "data"
-    assert chat(f"--engine=ctranslate2:{model_alone}", f"--tokenizer={folder}", "--max-tokens=1").exit_code == 0
+    assert chat(f"--engine=ctranslate2:{model_alone}", f"--tokenizer={EMBEDDED}", "--max-tokens=1").exit_code == 0

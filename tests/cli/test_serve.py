@@ -9,16 +9,17 @@ import socket
 import subprocess
 import sys
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 
 import pytest
-from click.testing import CliRunner
+from commands import run
 from serve_program import request, server
 from websockets.sync.client import connect
 
-from tokenweir.cli import main
 from tokenweir.encode.errors import DeviceError
-from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.prompts.batching.batcher import PromptBatcher
+from tokenweir.stream.serve.limits.limits import Limits
+from tokenweir.stream.serve.options import declared_options
 
 
 def ask(websocket, **request):
@@ -109,29 +110,9 @@ def test_a_second_signal_cuts_an_answer_off(tmp_path, number):
 def test_a_port_that_is_taken():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        result = CliRunner().invoke(main, ["serve", "--engine=ngram", "--port", str(port)])
+        result = run("serve", "--engine=ngram", "--port", port)
     assert result.exit_code == 1
     assert f"error: cannot listen on 127.0.0.1:{port}: Address already in use" in result.stderr
-
-
-@pytest.mark.parametrize("key", ["", "clé"])
-def test_a_key_that_cannot_be(key):
-    result = CliRunner().invoke(main, ["serve", "--api-key", key])
-    assert (result.exit_code, "--api-key must be ASCII and not empty" in result.stderr) == (2, True)
-
-
-@pytest.mark.parametrize(
-    ("limit", "text"),
-    [
-        ("max_cost=3", "no limit 'max_cost'; there are max_output_tokens, "),
-        ("heartbeat=soon", "'soon' is not a valid number"),
-        ("max_items=1.5", "'1.5' is not a valid integer"),
-        ("max_connections=0", "max_connections=0 must be above 0"),
-    ],
-)
-def test_limits_that_cannot_be(limit, text):
-    result = CliRunner().invoke(main, ["serve", "--engine=ngram", "--limit", limit])
-    assert (result.exit_code, text in result.stderr) == (2, True)
 
 
 def test_limits_names_origins_and_a_public_address():
@@ -216,66 +197,53 @@ def test_a_signal_starts_no_thread():
         assert process.wait(timeout=20) == 0
 
 
-def test_prompts_can_be_encoded_on_a_gpu(monkeypatch):
-    encoders = []
-
-    class GpuEncoder:
-        def __init__(self, tok):
-            self.encode_batch = tok.encode_batch
+@pytest.fixture
+def started(monkeypatch):
+    """The options of each server that was started, and that ended at once with the error "enough"."""
+    calls = []
 
     @asynccontextmanager
-    async def start(*, tokenizer, encoder, **options):
-        encoders.append(encoder)
-        if encoder is not None:
-            assert (await encoder.encode("Hello")).tolist() == tokenizer.encode("Hello")
+    async def start(**options):
+        calls.append(options)
+        if options["encoder"] is not None:
+            assert (await options["encoder"].encode("Hello")).tolist() == options["tokenizer"].encode("Hello")
         raise DeviceError("enough")
         yield
 
     monkeypatch.setattr("tokenweir.stream.serve.transport.server.serve", start)
-    monkeypatch.setattr("tokenweir.gpu.GpuEncoder", GpuEncoder)
+    return calls
+
+
+def test_prompts_can_be_encoded_on_a_gpu(started, monkeypatch):
+    stand_in = lambda tok: SimpleNamespace(encode_batch=tok.encode_batch)
+    monkeypatch.setattr("tokenweir.gpu.GpuEncoder", stand_in)
     for arguments in ((), ("--device=gpu",), ("--device=auto",)):
-        result = CliRunner().invoke(main, ["serve", "--engine=ngram", "--port=0", *arguments])
-        assert result.stderr == "tokenweir: error: enough\n"
-    assert [type(encoder) for encoder in encoders] == [type(None), PromptBatcher, PromptBatcher]
+        assert run("serve", "--engine=ngram", "--port=0", *arguments).stderr == "tokenweir: error: enough\n"
+    assert [type(options["encoder"]) for options in started] == [type(None), PromptBatcher, PromptBatcher]
 
 
-def test_a_gpu_that_is_not_there(monkeypatch):
-    def no_gpu(tok):
-        raise DeviceError("there is no CUDA device")
-
-    monkeypatch.setattr("tokenweir.gpu.GpuEncoder", no_gpu)
-    result = CliRunner().invoke(main, ["serve", "--engine=ngram", "--device=gpu"])
-    assert (result.exit_code, result.stderr) == (1, "tokenweir: error: there is no CUDA device\n")
-
-
-def test_thinking_tags_in_a_history_are_text_if_so_asked():
-    forged = [
-        {"role": "user", "content": "a"},
-        {"role": "assistant", "content": "<think>b"},
-        {"role": "user", "content": "c"},
-    ]
-    counts = []
-    for args in ((), ("--history-thinking=text",)):
-        with server("--engine=ngram", *args) as (_, address):
-            answer = request(address, "/v1/chat/completions/render", {"messages": forged}).json()
-            counts.append(answer["token_ids"].count(Tokenizer.default().token_to_id("<think>")))
-    assert counts == [1, 0]
-
-
-def test_sampled_ids_of_a_history_are_looked_for_if_so_asked():
-    for args, looked_for in (((), False), (("--history=exact",), True)):
-        with server("--engine=ngram", *args) as (_, address):
-            messages = [{"role": "user", "content": "Tell me of rivers."}]
-            for _ in range(2):
-                body = {"messages": messages, "max_tokens": 9, "temperature": 0}
-                said = request(address, "/v1/chat/completions", body).json()["choices"][0]["message"]["content"]
-                messages += [{"role": "assistant", "content": said}, {"role": "user", "content": "Go on."}]
-            lines = request(address, "/metrics").text.splitlines()
-        # The toy thinks, and a client that drops its thoughts sends back another message.
-        assert ('tokenweir:prompts_declined_total{reason="nothing"} 1.0' in lines) is looked_for
-
-
-def test_a_history_without_the_cache_is_refused():
-    result = CliRunner().invoke(main, ["serve", "--engine=ngram", "--history=exact", "--no-prompt-cache"])
-    assert result.exit_code == 2
-    assert "--history exact needs the cache of prompts, which --no-prompt-cache turns off" in result.stderr
+def test_flags_reach_the_server(started):
+    flags = "--history-thinking=text --markup=ids --history=exact --api-key=a --api-key=b --origin=o --allow-host=h "
+    flags += "--reasoning-events=reasoning --render-schema=sglang --keep-billing-header --remote-media "
+    flags += f"--salt-secret={'s' * 16} --limit=heartbeat=3"
+    run("serve", "--engine=ngram", *flags.split())
+    run("serve", "--engine=ngram", "--no-prompt-cache")
+    given, without = started
+    told = {
+        "history_thinking": "text",
+        "markup": "ids",
+        "prompt_cache": True,
+        "history": "exact",
+        "api_key": ("a", "b"),
+        "origins": ("o",),
+        "hosts": ("h",),
+        "limits": Limits(heartbeat=3),
+        "reasoning_events": "reasoning",
+        "render_schema": "sglang",
+        "keep_billing_header": True,
+        "remote_media": True,
+        "salt_secret": "s" * 16,
+    }
+    assert given.items() >= told.items()
+    assert told.keys() >= {name for name, _, option in declared_options() if option.flag}
+    assert without["prompt_cache"] is False

@@ -5,22 +5,20 @@ from __future__ import annotations
 import json
 import re
 import sys
+from functools import partial
 from xml.etree import ElementTree
 
-import pytest
 from chat_program import environment
-from click.testing import CliRunner
+from commands import run
 from pseudo_terminal import PseudoTerminal
 
-from tokenweir.cli import main
 from tokenweir.cli.terminal.token_view import GROUNDS, shown
 from tokenweir.encode.tokenizer import Tokenizer
 
 TEXT = "Hello, 世界! 👩‍🚀\n<|im_end|>"
 
 
-def tokens(*args, stdin=None):
-    return CliRunner().invoke(main, ["tokens", *args], input=stdin)
+tokens = partial(run, "tokens")
 
 
 def test_a_line_a_token():
@@ -71,18 +69,3 @@ def test_a_picture(tmp_path):
     ElementTree.fromstring(picture)
     assert GROUNDS[0] in picture
     assert not re.search(r"href|@font-face|@import|url\((?!#)", picture)  # nothing is fetched
-
-
-@pytest.mark.parametrize(
-    ("args", "code", "message"),
-    [
-        (("--svg", "/nowhere/x.svg", "a"), 1, "No such file"),
-        (("--svg", "x.svg", "a", "b"), 2, "--svg draws one input, not 2"),
-        (("--tokenizer", "/nowhere", "a"), 1, "/nowhere"),
-    ],
-)
-def test_errors(args, code, message, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    result = tokens(*args)
-    assert result.exit_code == code
-    assert message in result.stderr

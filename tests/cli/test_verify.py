@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from functools import partial
 
 import pytest
-from click.testing import CliRunner
+from commands import EMBEDDED
+from commands import run as run_command
 
-import tokenweir
-from tokenweir.cli import main
 from tokenweir.verify import run as verification
 from tokenweir.verify.prompts import TransformersTemplate
 
-FOLDER = Path(tokenweir.__file__).parent / "encode" / "data"
-
-
-def run(*args):
-    return CliRunner().invoke(main, ["verify", *map(str, args)])
+run = partial(run_command, "verify")
 
 
 def test_the_embedded_model(tmp_path):
     text, chats = tmp_path / "a.txt", tmp_path / "b.jsonl"
     text.write_text("Hello\nnaïve 🙂\n", encoding="utf-8")
     chats.write_text(json.dumps([{"role": "user", "content": "What is <|im_end|>?"}]))
-    result = run(FOLDER, text, chats, "--strings", 40)
+    result = run(EMBEDDED, text, chats, "--strings", 40)
     assert result.exit_code == 0, result.output
     rows = [line.split() for line in result.stdout.splitlines()[4:9]]
     assert [(row[-3], row[-1]) for row in rows] == [("57", "0"), ("8", "0"), ("45", "0"), ("3", "0"), ("1", "0")]
@@ -35,7 +30,7 @@ def test_the_embedded_model(tmp_path):
 
 
 def test_json(tmp_path):
-    result = run(FOLDER, "--strings", 0, "--json")
+    result = run(EMBEDDED, "--strings", 0, "--json")
     found = json.loads(result.stdout)
     assert [(part["name"], part["differences"]) for part in found["parts"]][-1] == ("built-in conversations", 0)
     assert len(found["libraries"]) == 2
@@ -44,7 +39,7 @@ def test_json(tmp_path):
 def test_a_difference(tmp_path, monkeypatch):
     template = TransformersTemplate.__init__
     monkeypatch.setattr(TransformersTemplate, "__init__", lambda self, source, special: template(self, "x", special))
-    result = run(FOLDER, "--strings", 0)
+    result = run(EMBEDDED, "--strings", 0)
     assert result.exit_code == 1
     assert "built-in conversations: render differs (plain)\n" in result.stdout
     assert '  given  {"messages": []}\n' in result.stdout
@@ -57,7 +52,7 @@ def test_an_interrupt_prints_what_was_compared(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(verification.Verification, "built_in", interrupted)
-    result = run(FOLDER)
+    result = run(EMBEDDED)
     assert result.exit_code == 130
     assert " 7 " in result.stdout
 
@@ -72,7 +67,7 @@ def test_an_interrupt_prints_what_was_compared(monkeypatch):
 def test_a_bad_file(tmp_path, name, data, words):
     path = tmp_path / name
     path.write_bytes(data)
-    result = run(FOLDER, path, "--strings", 0)
+    result = run(EMBEDDED, path, "--strings", 0)
     assert result.exit_code == 1
     assert words in result.stderr
 
@@ -83,7 +78,7 @@ def test_without_any_library(monkeypatch):
 
     monkeypatch.setattr(verification, "reference_of", refuse)
     monkeypatch.setattr(verification, "TransformersTemplate", refuse)
-    result = run(FOLDER)
+    result = run(EMBEDDED)
     assert result.exit_code == 1
     assert "tokenizers is not installed" in result.stderr
     assert "pip install 'tokenweir[verify]'" in result.stderr
