@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
 from contextlib import asynccontextmanager
@@ -23,8 +22,6 @@ from tokenweir.encode.values.encoded import Ragged
 from tokenweir.gpu import GpuEncoder
 from tokenweir.gpu.encoder import MODES
 from tokenweir.gpu.kernels import kernel_sources
-from tokenweir.stream.chat.chat import chat
-from tokenweir.stream.chat.prompt_stage import encode_prompts
 from tokenweir.stream.prompts.batching import batcher as batcher_module
 from tokenweir.stream.prompts.batching.batcher import PromptBatcher
 from tokenweir.templates.chat_template import ChatTemplate
@@ -162,31 +159,6 @@ async def test_ids_are_an_array_of_their_own(tok):
         ids = await batcher.encode("Hello world")
         assert ids.dtype == np.int32
         assert ids.base is None  # a view would keep the whole batch alive
-
-
-async def test_chat_takes_it(make_tok):
-    tok = make_tok(AddedToken("<think>"), template=TEMPLATE)
-
-    class Engine:
-        async def generate(self, prompt_ids, sampling):
-            self.prompt_ids = prompt_ids
-            yield [72, *tok.eos_ids]
-
-    engine, device = Engine(), Device(tok)
-    async with PromptBatcher(device) as batcher:
-        messages = [{"role": "user", "content": "a<eos>b"}]
-        async with chat(messages, engine=engine, tokenizer=tok, encoder=batcher) as deltas:
-            assert "".join([delta.text async for delta in deltas if hasattr(delta, "text")]) == "H"
-    assert engine.prompt_ids == ChatTemplate.from_tokenizer(tok).render(messages).encode(tok)
-    assert device.sizes == [1]
-
-
-async def test_encode_prompts_goes_through_it_in_order(tok):
-    device = Device(tok)
-    async with PromptBatcher(device) as batcher:
-        encoded = [ids.tolist() async for ids in encode_prompts([*TEXTS, RENDERED], batcher, batch_size=4)]
-    assert encoded == [*map(tok.encode, TEXTS), RENDERED.encode(tok)]
-    assert device.sizes == [4, 2]
 
 
 async def test_it_needs_no_thread_that_others_keep_busy(tok):
@@ -430,19 +402,6 @@ async def test_who_is_cancelled_leaves_the_line(tok):
     assert callers.outcomes == all_ids(tok, ["first", "third"])
 
 
-async def test_who_is_cancelled_in_a_batch_under_way_spoils_nothing(tok):
-    device = Device(tok, open_gate=False)
-    async with crowd(device) as callers:
-        with anyio.CancelScope() as scope:
-            callers.tasks.start_soon(_cancel_once_blocked, scope)
-            callers.tasks.start_soon(callers._one, "b")
-            await callers.batcher.encode("a")
-        assert scope.cancelled_caught
-        device.gate.set()
-    assert callers.outcomes == all_ids(tok, ["b"])
-    assert sorted(device.batches[0]) == ["a", "b"]
-
-
 async def _cancel_once_blocked(scope):
     await anyio.wait_all_tasks_blocked()
     scope.cancel()
@@ -510,37 +469,6 @@ async def test_a_batcher_cancelled_after_any_number_of_steps(tok, steps, options
         )
 
 
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_asyncios_own_ways_to_cancel(tok, anyio_backend):
-    tasks = asyncio.all_tasks()
-
-    async def hold(entered):
-        async with PromptBatcher(tok) as batcher:
-            await batcher.encode("a")
-            entered.set()
-            await asyncio.sleep(60)
-
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.05):
-            await hold(asyncio.Event())
-
-    entered = asyncio.Event()
-    task = asyncio.create_task(hold(entered))
-    await entered.wait()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-
-    async with PromptBatcher(tok) as batcher:
-        caller = asyncio.create_task(batcher.encode("b"))
-        await asyncio.sleep(0)
-        caller.cancel()
-        assert (await batcher.encode("c")).tolist() == [99]
-        with pytest.raises(asyncio.CancelledError):
-            await caller
-    assert asyncio.all_tasks() == tasks
-
-
 # -- bounds, and the end -----------------------------------------------------------------------------------------------
 
 
@@ -600,16 +528,6 @@ async def test_only_inside_its_context_and_only_once(tok):
     with pytest.raises(RuntimeError, match="^a PromptBatcher is entered once$"):
         async with batcher:
             pass
-
-
-async def test_two_at_a_time(tok, think_tok):
-    async with crowd(tok) as one, crowd(Device(think_tok)) as other:
-        for text in ("<think>", "Hello"):
-            await one.call(text)
-            await other.call(text)
-    assert one.outcomes == all_ids(tok, ["<think>", "Hello"])
-    assert other.outcomes == all_ids(think_tok, ["<think>", "Hello"])
-    assert one.outcomes != other.outcomes
 
 
 @pytest.mark.parametrize(("options", "message"), CASES["options_that_cannot_be"])

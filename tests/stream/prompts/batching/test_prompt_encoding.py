@@ -3,7 +3,6 @@ from __future__ import annotations
 import anyio
 import numpy as np
 import pytest
-from anyio.lowlevel import checkpoint
 
 from tokenweir.encode.errors import TextError
 from tokenweir.stream.chat.prompt_stage import encode_prompts
@@ -27,23 +26,6 @@ async def test_prompts_are_encoded_in_order(tok, batch_size):
     assert [ids.tolist() for ids in encoded] == [*map(tok.encode, TEXTS), [*tok.encode("Hello"), *b"<eos>"]]
 
 
-async def test_an_async_source_is_closed_when_the_reader_leaves(tok):
-    closed = False
-
-    async def source():
-        nonlocal closed
-        try:
-            for text in TEXTS:
-                yield text
-        finally:
-            closed = True
-
-    stage = encode_prompts(source(), tok, batch_size=1)
-    assert (await anext(stage)).tolist() == tok.encode(TEXTS[0])
-    await stage.aclose()
-    assert closed
-
-
 @pytest.mark.parametrize("batched", [False, True])
 async def test_it_reads_no_further_ahead_than_a_batch(tok, batched):
     read = given = 0
@@ -60,36 +42,6 @@ async def test_it_reads_no_further_ahead_than_a_batch(tok, batched):
             assert ids.tolist() == tok.encode(str(given))
             given += 1
     assert given == 20
-
-
-@pytest.mark.parametrize("steps", range(16))
-async def test_a_reader_cancelled_after_any_number_of_steps_leaves_source_and_batcher_clean(tok, steps):
-    ended = 0
-    texts = []
-
-    async def source():
-        nonlocal ended
-        try:
-            for number in range(100):
-                await checkpoint()
-                yield str(number)
-        finally:
-            ended += 1
-
-    async def reader():
-        async for ids in encode_prompts(source(), batcher, batch_size=3):
-            texts.append(tok.decode(ids))
-
-    with anyio.fail_after(20):
-        async with PromptBatcher(tok) as batcher:
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(reader)
-                for _ in range(steps):
-                    await checkpoint()
-                tasks.cancel_scope.cancel()
-            assert (await batcher.encode("after")).tolist() == tok.encode("after")
-    assert ended == 1 or (ended, texts) == (0, [])  # cancelled before its first step
-    assert texts == [str(number) for number in range(len(texts))]
 
 
 async def test_an_encoder_of_batches_runs_in_a_thread_and_may_answer_from_a_device(tok):

@@ -94,14 +94,6 @@ def test_an_answer_needs_a_prompt_and_calls_a_message():
         conversation.answered([1])
 
 
-def test_changed_messages_are_seen():
-    conversation = Conversation(TEMPLATE, TOKENIZER)
-    conversation.add({"role": "user", "content": "Hi"})
-    conversation.prompt()
-    conversation.messages[0] = {"role": "user", "content": "Bye"}
-    assert "Bye" in conversation.prompt().text
-
-
 def test_what_is_no_message_or_template_is_refused():
     with pytest.raises(TypeError, match="a message is a mapping, not str"):
         Conversation(TEMPLATE, TOKENIZER).add("Hi")

@@ -49,6 +49,14 @@ def messages_of(*texts):
     return [{"role": "assistant" if i % 2 else "user", "content": text} for i, text in enumerate(texts)]
 
 
+@pytest.fixture(scope="module")
+def render(template, tokenizer):
+    """A function that renders a conversation of texts by a cache."""
+    return lambda cache, *texts, **options: cache.render(
+        messages_of(*texts), template=template, tokenizer=tokenizer, **options
+    )
+
+
 # -- ids ---------------------------------------------------------------------------------------------------------------
 
 
@@ -109,23 +117,21 @@ def test_a_clock_in_the_template_is_seen(tokenizer):
 # -- what is said of a prompt ------------------------------------------------------------------------------------------
 
 
-def test_what_was_taken_over_is_said(template, tokenizer):
+def test_what_was_taken_over_is_said(render):
     cache = PromptCache()
     texts = [f"Message {i}: " + "some words again. " * 60 for i in range(20)]
-    first = cache.render(messages_of(*texts[:19]), template=template, tokenizer=tokenizer)
+    first = render(cache, *texts[:19])
     assert first.reused == (0, 0)
     assert first.differs == (0, "new")
-    same = cache.render(messages_of(*texts[:19]), template=template, tokenizer=tokenizer)
+    same = render(cache, *texts[:19])
     assert same.reused == (len(first.ids), len(first.text))
     assert same.differs is None
     assert same.ids.ctypes.data == first.ids.ctypes.data
-    later = cache.render(messages_of(*texts, "More?"), template=template, tokenizer=tokenizer)
+    later = render(cache, *texts, "More?")
     assert later.reused.ids > 0.9 * len(first.ids)
     assert later.reused.chars <= len(later.text)
     assert later.differs.message == 19
-    edited = cache.render(
-        messages_of(*texts[:7], "other words", *texts[8:], "More?"), template=template, tokenizer=tokenizer
-    )
+    edited = render(cache, *texts[:7], "other words", *texts[8:], "More?")
     assert edited.differs == (7, "text")
     assert edited.reused.ids > 0.9 * (len(edited.ids) - 200)
     assert "reused=" in repr(edited)
@@ -142,15 +148,15 @@ def test_other_tools_and_another_system_prompt_keep_what_follows(template, token
     assert found.reused.ids > 0.8 * len(found.ids)
 
 
-def test_ids_are_read_only_int32(template, tokenizer):
-    found = PromptCache().render(messages_of("Hi"), template=template, tokenizer=tokenizer)
+def test_ids_are_read_only_int32(render):
+    found = render(PromptCache(), "Hi")
     assert found.ids.dtype == np.int32
     assert not found.ids.flags.writeable
     assert len(found) == len(found.ids)
 
 
-def test_messages_of_ids(template, tokenizer):
-    found = PromptCache().render(messages_of("Hi there", "Yes", "Bye"), template=template, tokenizer=tokenizer)
+def test_messages_of_ids(render, template, tokenizer):
+    found = render(PromptCache(), "Hi there", "Yes", "Bye")
     assert found.message_indices == template.render(messages_of("Hi there", "Yes", "Bye")).message_indices(tokenizer)
     assert found.is_content == [number >= 0 for number in found.message_indices]
     assert set(found.message_indices) == {-1, 0, 1, 2}
@@ -159,78 +165,76 @@ def test_messages_of_ids(template, tokenizer):
 # -- bounds ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_growing_conversation_is_kept_once(template, tokenizer):
+def test_a_growing_conversation_is_kept_once(render):
     cache = PromptCache()
     texts = []
     for i in range(30):
         texts.append(f"Message {i}: " + "some words again. " * 60)
-        found = cache.render(messages_of(*texts), template=template, tokenizer=tokenizer)
+        found = render(cache, *texts)
     assert len(cache) == 1
     assert cache.held_bytes < 2.5 * len(found.text.encode())
-    rewound = cache.render(messages_of(*texts[:9]), template=template, tokenizer=tokenizer)
+    rewound = render(cache, *texts[:9])
     assert rewound.reused.ids > 0.8 * len(rewound.ids)
     assert len(cache) == 1
-    branch = cache.render(
-        messages_of(*texts[:9], "another answer", "and on " * 900), template=template, tokenizer=tokenizer
-    )
+    branch = render(cache, *texts[:9], "another answer", "and on " * 900)
     assert branch.reused.ids > 0.5 * len(rewound.ids)
     assert len(cache) == 2
 
 
-def test_tenants_share_nothing(template, tokenizer):
+def test_tenants_share_nothing(render):
     cache = PromptCache()
-    messages = messages_of("some words again. " * 100)
-    cache.render(messages, template=template, tokenizer=tokenizer, tenant="a")
-    assert cache.render(messages, template=template, tokenizer=tokenizer, tenant="b").reused == (0, 0)
-    assert cache.render(messages, template=template, tokenizer=tokenizer, tenant="a").differs is None
+    text = "some words again. " * 100
+    render(cache, text, tenant="a")
+    assert render(cache, text, tenant="b").reused == (0, 0)
+    assert render(cache, text, tenant="a").differs is None
     cache.clear("a")
-    assert cache.render(messages, template=template, tokenizer=tokenizer, tenant="b").differs is None
-    assert cache.render(messages, template=template, tokenizer=tokenizer, tenant="a").reused == (0, 0)
+    assert render(cache, text, tenant="b").differs is None
+    assert render(cache, text, tenant="a").reused == (0, 0)
 
 
-def test_the_oldest_prompt_of_the_tenant_that_holds_most_goes(template, tokenizer):
+def test_the_oldest_prompt_of_the_tenant_that_holds_most_goes(render):
     words = "some words again. " * 200
     size = PromptCache()
-    size.render(messages_of(words), template=template, tokenizer=tokenizer)
+    render(size, words)
     cache = PromptCache(4 * (size.held_bytes + ENTRY_BYTES + 100))
-    cache.render(messages_of("b" + words), template=template, tokenizer=tokenizer, tenant="b")
+    render(cache, "b" + words, tenant="b")
     for i in range(12):
-        cache.render(messages_of(f"{i}" + words), template=template, tokenizer=tokenizer, tenant="a")
+        render(cache, f"{i}" + words, tenant="a")
     assert len(cache) <= 4
     assert cache.held_bytes <= 4 * (size.held_bytes + 100)
-    assert cache.render(messages_of("b" + words), template=template, tokenizer=tokenizer, tenant="b").differs is None
-    assert cache.render(messages_of("11" + words), template=template, tokenizer=tokenizer, tenant="a").differs is None
+    assert render(cache, "b" + words, tenant="b").differs is None
+    assert render(cache, "11" + words, tenant="a").differs is None
 
 
-def test_a_prompt_larger_than_the_bound_is_not_kept(template, tokenizer):
+def test_a_prompt_larger_than_the_bound_is_not_kept(render):
     cache = PromptCache(2000)
     for _ in range(2):
-        found = cache.render(messages_of("some words " * 1000), template=template, tokenizer=tokenizer)
+        found = render(cache, "some words " * 1000)
         assert found.reused == (0, 0)
     assert len(cache) == cache.held_bytes == 0
 
 
-def test_unused_prompts_are_dropped_by_age(template, tokenizer):
+def test_unused_prompts_are_dropped_by_age(render):
     now = [0.0]
     ledger = Ledger(1 << 20)
     cache = PromptCache(ledger=ledger, max_age=600, clock=lambda: now[0])
-    cache.render(messages_of("a"), template=template, tokenizer=tokenizer)
+    render(cache, "a")
     now[0] = 500
-    cache.render(messages_of("b"), template=template, tokenizer=tokenizer)
-    cache.render(messages_of("a"), template=template, tokenizer=tokenizer)
+    render(cache, "b")
+    render(cache, "a")
     now[0] = 1099
-    assert cache.render(messages_of("a"), template=template, tokenizer=tokenizer).differs is None
+    assert render(cache, "a").differs is None
     now[0] = 1101
-    cache.render(messages_of("c"), template=template, tokenizer=tokenizer)
+    render(cache, "c")
     assert len(cache) == len(ledger) == 2
     cache.clear()
     assert len(cache) == len(ledger) == ledger.bytes == 0
 
 
-def test_a_shared_ledger_takes_the_room(template, tokenizer):
+def test_a_shared_ledger_takes_the_room(render):
     ledger = Ledger(1 << 20)
     cache = PromptCache(ledger=ledger)
-    cache.render(messages_of("some words " * 1000), template=template, tokenizer=tokenizer, tenant="a")
+    render(cache, "some words " * 1000, tenant="a")
     assert ledger.held("a") > 11000
     ledger.enter("b", (1 << 20) - 2000, lambda: None)
     ledger.enter("a", 1000, lambda: None)

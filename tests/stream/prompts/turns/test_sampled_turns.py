@@ -45,8 +45,34 @@ def answer(content, **more):
     return {"role": "assistant", "content": content, **more}
 
 
-def render(cache, messages, history="exact", **options):
-    return cache.render(messages, template=TEMPLATE, tokenizer=TOKENIZER, history=history, **options)
+def render(cache, messages, history="exact", *, template=TEMPLATE, **options):
+    return cache.render(messages, template=template, tokenizer=TOKENIZER, history=history, **options)
+
+
+def sampled(text, seed=1):
+    """Ids of a whole answer, as an engine may sample them."""
+    return [*spelled(text, random.Random(seed)), END]
+
+
+def answered(cache, messages, text, seed=1, history="exact", **options):
+    """Have the cache keep an answer with this text; return its prompt and its ids."""
+    prompt, ids = render(cache, messages, history, **options), sampled(text, seed)
+    cache.answered(prompt, ids, answer(text))
+    return prompt, ids
+
+
+def reading(path, call_id="c1"):
+    """A message that calls a tool."""
+    function = {"name": "read", "arguments": {"path": path}}
+    return answer("", tool_calls=[{"id": call_id, "type": "function", "function": function}])
+
+
+def found_by(call_id, text="x"):
+    return {"role": "tool", "tool_call_id": call_id, "content": text}
+
+
+READ = '<tool_call>\n{"name":"read","arguments":{"path":"a"}}\n</tool_call>'
+"""The call of `reading("a")`, otherwise than the template writes it."""
 
 
 def check(found, messages):
@@ -64,9 +90,7 @@ def check(found, messages):
 
 def test_an_answer_that_comes_back_keeps_its_ids():
     cache = PromptCache()
-    first = render(cache, [USER])
-    ids = [*spelled("Once upon a time there was a weir.", random.Random(1)), END]
-    cache.answered(first, ids, answer("Once upon a time there was a weir."))
+    first, ids = answered(cache, [USER], "Once upon a time there was a weir.")
     messages = [USER, answer("Once upon a time there was a weir."), USER]
     found = render(cache, messages)
     assert found.ids.tolist()[: len(first.ids) + len(ids)] == first.ids.tolist() + ids
@@ -96,9 +120,7 @@ def test_random_conversations_keep_all_answers_and_change_no_byte():
 
 def test_what_nobody_delivered_is_canonical():
     cache = PromptCache()
-    first = render(cache, [USER])
-    ids = [*spelled("The answer is long enough.", random.Random(2)), END]
-    cache.answered(first, ids, answer("The answer is long enough."))
+    answered(cache, [USER], "The answer is long enough.")
     for other in (
         [USER, answer("The answer is long enough!"), USER],
         [USER, answer("The answer is long enough.", reasoning_content="So"), USER],
@@ -149,12 +171,10 @@ def test_an_answer_cut_by_length_gets_the_close_of_the_template():
 
 def test_as_sampled_keeps_what_the_template_writes_otherwise():
     cache = PromptCache()
-    first = render(cache, [USER], "sampled")
-    ids = [*spelled('<tool_call>\n{"name":"read","arguments":{"path":"a"}}\n</tool_call>', random.Random(4)), END]
-    call = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": '{"path":"a"}'}}
-    cache.answered(first, ids, answer("", tool_calls=[call]), inferred=[2])
+    first, ids = render(cache, [USER], "sampled"), sampled(READ, 4)
+    cache.answered(first, ids, reading("a"), inferred=[2])
     renamed = {"id": "other", "type": "function", "function": {"name": "read", "arguments": '{ "path" : "a" }'}}
-    messages = [USER, answer("", tool_calls=[renamed]), {"role": "tool", "tool_call_id": "other", "content": "found"}]
+    messages = [USER, answer("", tool_calls=[renamed]), found_by("other")]
     exact, found = render(cache, messages), render(cache, messages, "sampled")
     check(exact, messages)
     start = len(first.ids)
@@ -169,10 +189,9 @@ def test_as_sampled_keeps_what_the_template_writes_otherwise():
 def test_as_sampled_ends_each_answer_as_the_template_does(last):
     cache = PromptCache()
     first = render(cache, [USER], "sampled")
-    ids = spelled('<tool_call>\n{"name":"read","arguments":{"path":"a"}}\n</tool_call>', random.Random(4))
-    call = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": {"path": "a"}}}
-    cache.answered(first, [*ids, *last], answer("", tool_calls=[call]))
-    messages = [USER, answer("", tool_calls=[call]), {"role": "tool", "tool_call_id": "c1", "content": "found"}]
+    ids = spelled(READ, random.Random(4))
+    cache.answered(first, [*ids, *last], reading("a"))
+    messages = [USER, reading("a"), found_by("c1")]
     found = render(cache, messages, "sampled")
     start, end = len(first.ids), len(first.ids) + len(ids)
     assert found.ids[start : end + 1].tolist() == [*ids, END]
@@ -188,11 +207,9 @@ def test_as_sampled_takes_no_ids_of_a_text_that_the_template_has_changed():
         "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
     )
     cache, template = PromptCache(), ChatTemplate(source)
-    options = {"template": template, "tokenizer": TOKENIZER, "history": "sampled"}
-    first = cache.render([USER], **options)
-    cache.answered(first, [*spelled("Fine.", random.Random(7)), END], answer("Fine."))
+    answered(cache, [USER], "Fine.", history="sampled", template=template)
     messages = [USER, answer("Fine."), USER]
-    found = cache.render(messages, **options)
+    found = render(cache, messages, "sampled", template=template)
     assert TOKENIZER.decode(found.ids, skip_special_tokens=False) == template.render(messages).text
     assert found.kept == ()
 
@@ -203,35 +220,24 @@ def test_several_turns_as_sampled():
     for turn in range(4):
         found = render(cache, messages, "sampled")
         assert [found.ids[start:end].tolist() for start, end, _ in found.kept] == answers
-        ids = [
-            *spelled(
-                f'<tool_call>\n{{"name":"read","arguments":{{"path":{turn}}}}}\n</tool_call>', random.Random(turn)
-            ),
-            END,
-        ]
-        call = {"id": f"c{turn}", "type": "function", "function": {"name": "read", "arguments": {"path": turn}}}
-        cache.answered(found, ids, answer("", tool_calls=[call]))
+        ids = sampled(READ.replace('"a"', str(turn)), turn)
+        cache.answered(found, ids, reading(turn, f"c{turn}"))
         answers.append(ids)
-        messages = [
-            *messages,
-            answer("", tool_calls=[call]),
-            {"role": "tool", "tool_call_id": f"c{turn}", "content": "x"},
-        ]
+        messages = [*messages, reading(turn, f"c{turn}"), found_by(f"c{turn}")]
 
 
 def test_what_was_kept_as_sampled_is_not_exact():
     """The template's text has as many bytes as the engine's, but others."""
     cache = PromptCache()
     text = '<tool_call>\n{"name" :"read" ,"arguments" :{"path" :"a"}}\n</tool_call>'
-    call = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": {"path": "a"}}}
-    messages = [USER, answer("", tool_calls=[call])]
+    messages = [USER, reading("a")]
     assert len(text) == len(TEMPLATE.render(messages).text.rpartition("<tool_call>")[2].partition("<|im_end|>")[0]) + 11
     ids = [*TOKENIZER.encode(text, add_special_tokens=False), END]
     cache.answered(render(cache, [USER], "sampled"), ids, messages[-1])
-    messages = [*messages, {"role": "tool", "tool_call_id": "c1", "content": "x"}]
+    messages = [*messages, found_by("c1")]
     second = render(cache, messages, "sampled")
     assert b"".join(map(TOKENIZER.token_bytes, second.ids.tolist())) != TEMPLATE.render(messages).text.encode()
-    cache.answered(second, [*spelled("Done.", random.Random(6)), END], answer("Done."))
+    cache.answered(second, sampled("Done."), answer("Done."))
     messages = [*messages, answer("Done."), USER]
     assert render(cache, messages, "sampled").kept[-1].message == 3
     check(render(cache, messages), messages)
@@ -242,7 +248,7 @@ def test_an_answer_takes_the_place_of_the_one_before_it(history):
     cache, messages = PromptCache(), [USER]
     for turn in range(8):
         text = f"Answer {turn}."
-        cache.answered(render(cache, messages, history), [*spelled(text, random.Random(turn)), END], answer(text))
+        answered(cache, messages, text, turn, history)
         messages = [*messages, answer(text), USER]
         assert len(cache) == 2  # the prompt, and the answer with all before it
 
@@ -251,13 +257,12 @@ def test_each_of_several_answers_is_kept_by_itself():
     cache, answers = PromptCache(), {}
     first = render(cache, [USER])
     for number, text in enumerate(["One weir.", "Another weir.", "A third."]):
-        answers[text] = [*spelled(text, random.Random(number)), END]
+        answers[text] = sampled(text, number)
         cache.answered(first, answers[text], answer(text))
     for text, ids in answers.items():
         found = render(cache, [USER, answer(text), USER])
         assert found.ids[len(first.ids) : len(first.ids) + len(ids)].tolist() == ids
-    newer = [*spelled("One weir.", random.Random(9)), END]
-    cache.answered(first, newer, answer("One weir."))
+    _, newer = answered(cache, [USER], "One weir.", 9)
     found = render(cache, [USER, answer("One weir."), USER])
     assert found.ids[len(first.ids) : len(first.ids) + len(newer)].tolist() == newer
     cache.answered(found, [END], answer(""))  # in its place; the other two stay
@@ -286,7 +291,7 @@ def test_a_turn_costs_the_same_work_however_long_the_conversation_is(monkeypatch
         looked.clear()
         found = render(cache, messages)
         costs.append(sum(looked))
-        cache.answered(found, [*spelled("So it is.", random.Random(turn)), END], answer("So it is."))
+        cache.answered(found, sampled("So it is.", turn), answer("So it is."))
         messages = [*messages, answer("So it is."), {"role": "user", "content": "Go on. " * 40}]
     assert len(found.ids) > 2000
     assert max(costs) < 500
@@ -297,9 +302,8 @@ def test_messages_and_content_of_kept_ids(history):
     """As without kept ids, by the bytes; the engine's ids are its message's."""
     cache, messages = PromptCache(), [{"role": "system", "content": "Be brief."}, USER]
     for turn in range(3):
-        found = render(cache, messages, history)
         text = f"Answer {turn} of a weir."
-        cache.answered(found, [*spelled(text, random.Random(turn)), END], answer(text))
+        answered(cache, messages, text, turn, history)
         messages = [*messages, answer(text), {"role": "user", "content": f"More, the {turn}th time."}]
     found = render(cache, messages, history)
     assert len(found.kept) == 3
@@ -307,13 +311,8 @@ def test_messages_and_content_of_kept_ids(history):
     for prompt in (found, canonical):
         assert len(prompt.message_indices) == len(prompt.is_content) == len(prompt.ids)
         for number, message in enumerate(messages):
-            ids = [
-                token_id
-                for token_id, index, content in zip(
-                    prompt.ids.tolist(), prompt.message_indices, prompt.is_content, strict=True
-                )
-                if index == number and content
-            ]
+            own = (np.array(prompt.message_indices) == number) & prompt.is_content
+            ids = prompt.ids[own]
             assert TOKENIZER.decode(ids).strip() == message["content"]
     ends = [end - 1 for _, end, _ in found.kept]
     assert [found.message_indices[end] for end in ends] == [2, 4, 6]
@@ -323,18 +322,13 @@ def test_messages_and_content_of_kept_ids(history):
 def test_messages_of_a_turn_that_is_kept_as_sampled():
     cache = PromptCache()
     first = render(cache, [USER], "sampled")
-    text = '<tool_call>\n{"name":"read","arguments":{"path":"a"}}\n</tool_call>'
-    ids = [*TOKENIZER.encode(text, add_special_tokens=False), END]
-    call = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": {"path": "a"}}}
-    cache.answered(first, ids, answer("", tool_calls=[call]))
-    messages = [USER, answer("", tool_calls=[call]), {"role": "tool", "tool_call_id": "c1", "content": "found it"}]
+    ids = sampled(READ)
+    cache.answered(first, ids, reading("a"))
+    messages = [USER, reading("a"), found_by("c1", "found it")]
     found = render(cache, messages, "sampled")
     start, end, _ = found.kept[0]
     assert found.message_indices[start:end] == [1] * len(ids)
-    assert (
-        TOKENIZER.decode([i for i, n in zip(found.ids.tolist(), found.message_indices, strict=True) if n == 2]).strip()
-        == "found it"
-    )
+    assert TOKENIZER.decode(found.ids[np.array(found.message_indices) == 2]).strip() == "found it"
     assert found.message_indices[:start] == first.message_indices
 
 
@@ -415,13 +409,9 @@ def test_ids_of_an_answer_may_be_an_array():
 def test_an_edit_between_two_answers_keeps_the_first_one():
     cache, messages = PromptCache(), [USER]
     for turn in range(2):
-        found = render(cache, messages)
-        cache.answered(found, [*spelled(f"Answer {turn}.", random.Random(turn)), END], answer(f"Answer {turn}."))
-        messages = [
-            *messages,
-            answer(f"Answer {turn}."),
-            {"role": "user", "content": "Say more of weirs and of rivers."},
-        ]
+        answered(cache, messages, f"Answer {turn}.", turn)
+        more = {"role": "user", "content": "Say more of weirs and of rivers."}
+        messages = [*messages, answer(f"Answer {turn}."), more]
     edited = [*messages[:2], {"role": "user", "content": "Say more of weirs, not of rivers."}, *messages[3:]]
     found = render(cache, edited)
     check(found, edited)
@@ -442,7 +432,7 @@ def test_answers_share_the_text_and_the_ids_of_their_conversation(history):
         render(alone, messages, "canonical")
         assert cache.held_bytes < alone.held_bytes + 2000 * (turn + 1)
         text = f'Answer {turn}: {{"a" :1}}'
-        cache.answered(found, [*spelled(text, random.Random(turn)), END], answer(text))
+        cache.answered(found, sampled(text, turn), answer(text))
         assert cache.held_bytes < alone.held_bytes + 2000 * (turn + 2)
         messages = [*messages, answer(text), {"role": "user", "content": " ".join(TEXTS)}]
     assert found.tape.size > 20_000
@@ -452,11 +442,10 @@ def test_answers_share_the_text_and_the_ids_of_their_conversation(history):
 def test_an_answer_goes_with_the_prompt_that_it_shares():
     cache, text = PromptCache(), "An answer."
     messages = [USER, answer(text), USER]
-    first = render(cache, [USER])
-    cache.answered(first, [*spelled(text, random.Random(1)), END], answer(text))
+    first, ids = answered(cache, [USER], text)
     cache.clear()
     assert len(cache) == cache.held_bytes == 0
-    cache.answered(first, [*spelled(text, random.Random(1)), END], answer(text))  # the prompt is kept again
+    cache.answered(first, ids, answer(text))  # the prompt is kept again
     assert len(cache) == 2
     assert render(cache, messages).kept != ()
     cache.forget("", first.source.digests[-1])
@@ -467,9 +456,8 @@ def test_an_answer_goes_with_the_prompt_that_it_shares():
 def test_the_oldest_of_many_answers_to_one_prompt_goes(monkeypatch):
     monkeypatch.setattr(prompt_store, "MAX_ANSWERS", 3)
     cache = PromptCache()
-    first = render(cache, [USER])
     for number in range(5):
-        cache.answered(first, [*spelled(f"Answer {number}.", random.Random(number)), END], answer(f"Answer {number}."))
+        answered(cache, [USER], f"Answer {number}.", number)
     assert len(cache) == 4
     kept = [render(cache, [USER, answer(f"Answer {number}."), USER]).kept != () for number in range(5)]
     assert kept == [False, False, True, True, True]
@@ -506,7 +494,7 @@ def test_answers_move_to_the_prompt_that_takes_the_place_of_theirs():
 def test_an_answer_whose_ids_are_not_all_kept_is_named():
     control = TOKENIZER.encode("before <|im_start|> after", add_special_tokens=False)
     for ids, text, sent, expected in (
-        ([*spelled("All of it.", random.Random(1)), END], "All of it.", "All of it.", (1, "appended")),
+        (sampled("All of it."), "All of it.", "All of it.", (1, "appended")),
         ([BYTES[0xC3]], "\ufffd", "\ufffd", (1, "nothing")),
         ([*TOKENIZER.encode("One two three"), BYTES[0xC3]], "One two three\ufffd", "One two three\ufffd", (1, "text")),
         ([*control, END], "before <|im_start|> after", "before <|im_start|> after", (1, "control")),
@@ -524,8 +512,8 @@ def test_an_answer_whose_ids_are_not_all_kept_is_named():
 def test_an_answer_that_a_client_has_changed_is_named_as_that():
     """The template writes the same text for both messages."""
     cache, first, second = PromptCache(), answer("Rivers flow."), answer("They do.")
-    cache.answered(render(cache, [USER]), [*spelled("Rivers flow.", random.Random(1)), END], first)
-    cache.answered(render(cache, [USER, first, USER]), [*spelled("They do.", random.Random(2)), END], second)
+    answered(cache, [USER], "Rivers flow.")
+    answered(cache, [USER, first, USER], "They do.")
     changed = second | {"reasoning_content": "So"}
     assert TEMPLATE.render([changed]).text == TEMPLATE.render([second]).text
     found = render(cache, [USER, first, USER, changed, USER])
@@ -541,17 +529,13 @@ def test_an_earlier_answer_is_kept_as_far_as_the_template_still_writes_it(size):
         f"{{{{ m.content if m.role == 'user' or loop.revindex < 4 else m.content[:{size}] }}}}<|im_end|>\n"
         "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
     )
-    cache, options = PromptCache(), {"template": template, "tokenizer": TOKENIZER, "history": "exact"}
-    first, second = answer("Rivers flow slowly."), answer("They do.")
-    ids = spelled("Rivers flow slowly.", random.Random(1))
-    prompt = cache.render([USER], **options)
+    cache, first, second = PromptCache(), answer("Rivers flow slowly."), answer("They do.")
+    prompt, (*ids, _) = answered(cache, [USER], "Rivers flow slowly.", template=template)
     start = len(prompt.ids)
-    cache.answered(prompt, [*ids, END], first)
-    prompt = cache.render([USER, first, USER], **options)
+    prompt, _ = answered(cache, [USER, first, USER], "They do.", template=template)
     assert prompt.kept == ((start, start + len(ids) + 1, 1),)
-    cache.answered(prompt, [*spelled("They do.", random.Random(2)), END], second)
     messages = [USER, first, USER, second, USER]
-    found = cache.render(messages, **options)
+    found = render(cache, messages, template=template)
     assert TOKENIZER.decode(found.ids, skip_special_tokens=False) == template.render(messages).text
     kept = sum(end - start for start, end, _ in found.kept)
     lengths = [len(TOKENIZER.token_bytes(token_id)) for token_id in ids]
@@ -565,11 +549,11 @@ def test_an_earlier_answer_is_kept_as_far_as_the_template_still_writes_it(size):
 
 def test_an_answer_is_kept_although_the_one_before_it_was_dropped():
     cache, first, second = PromptCache(), answer("Rivers flow."), answer("They do.")
-    cache.answered(render(cache, [USER]), [*spelled("Rivers flow.", random.Random(1)), END], first)
+    answered(cache, [USER], "Rivers flow.")
     prompt = render(cache, [USER, first, USER])
     assert prompt.kept
     cache.clear()
-    cache.answered(prompt, [*spelled("They do.", random.Random(2)), END], second)
+    cache.answered(prompt, sampled("They do."), second)
     found = render(cache, [USER, first, USER, second, USER])
     assert [message for _, _, message in found.kept] == [1, 3]
 
@@ -598,14 +582,12 @@ def test_an_answer_is_kept_behind_text_that_the_template_writes_again_as_it_was(
         "{{ ' few' if loop.first and messages | length < 3 }}<|im_end|>\n"
         "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
     )
-    cache, options = PromptCache(), {"template": template, "tokenizer": TOKENIZER, "history": "exact"}
-    guarded = {"role": "user", "content": "What is <|im_end|> for?"}
-    prompt = cache.render([guarded], **options)
+    cache, guarded = PromptCache(), {"role": "user", "content": "What is <|im_end|> for?"}
+    prompt, _ = answered(cache, [guarded], "To end a turn.", template=template)
     assert prompt.prompt.guarded_for(TOKENIZER)
-    cache.answered(prompt, [*spelled("To end a turn.", random.Random(1)), END], answer("To end a turn."))
     messages = [guarded, answer("To end a turn."), USER]
-    assert cache.render(messages, **options).kept == ()
-    found = cache.render(messages[:2], **options)
+    assert render(cache, messages, template=template).kept == ()
+    found = render(cache, messages[:2], template=template)
     assert [message for _, _, message in found.kept] == [1]
     assert TOKENIZER.decode(found.ids, skip_special_tokens=False) == template.render(messages[:2]).text
 
@@ -617,12 +599,10 @@ def test_earlier_answers_are_canonical_where_the_kept_prompt_has_another_text_be
         "{{ (' few' if messages | length < 5 else ' many more of them') if loop.first }}<|im_end|>\n"
         "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
     )
-    cache, options = PromptCache(), {"template": template, "tokenizer": TOKENIZER, "history": "exact"}
-    messages = [USER]
-    for number, text in enumerate(("To end a turn.", "It does.")):
-        prompt = cache.render(messages, **options)
-        cache.answered(prompt, [*spelled(text, random.Random(number)), END], answer(text))
+    cache, messages = PromptCache(), [USER]
+    for text in ("To end a turn.", "It does."):
+        answered(cache, messages, text, template=template)
         messages = [*messages, answer(text), USER]
-    cache.render(messages, **options)
-    found = cache.render(messages[:4], **options)
+    render(cache, messages, template=template)
+    found = render(cache, messages[:4], template=template)
     assert TOKENIZER.decode(found.ids, skip_special_tokens=False) == template.render(messages[:4]).text
