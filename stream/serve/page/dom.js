@@ -29,6 +29,25 @@ export function fit(box) {
   box.style.height = `${box.scrollHeight + box.offsetHeight - box.clientHeight}px`; // with its border
 }
 
+/** A form with a box for text, which `send(text)` gets unless it is blank; `more` comes below the box. */
+export function textForm(className, label, send, ...more) {
+  const box = element("textarea"), form = element("form", className, box, ...more);
+  box.rows = 1;
+  box.setAttribute("aria-label", label);
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const text = wellFormed(box.value);
+    if (text.trim()) send(text);
+    else box.focus();
+  });
+  box.addEventListener("keydown", (event) => {
+    if (!isSend(event)) return;
+    event.preventDefault();
+    form.requestSubmit();
+  });
+  return { form, box };
+}
+
 /** A drawing of `index.html` by its name. */
 export function icon(name) {
   const { namespaceURI } = $("#icons");
