@@ -74,6 +74,14 @@ export function plain(source) {
   return node;
 }
 
+/** A block of code with its whole text, in colours. */
+export function closedCode(language, text) {
+  const { block, code } = codeBlock(language);
+  new GrowingText(code).append(text.replace(/\n$/, ""));
+  highlight(code, language);
+  return block;
+}
+
 /** A block of code: its language, a button that copies it, and an element for the text. */
 export function codeBlock(language) {
   const code = element("code");
@@ -100,10 +108,7 @@ function build(tokens, root, outline) {
       }
       build(token.children, parent, outline);
     } else if (token.type === "fence" || token.type === "code_block") {
-      const language = languageOf(token.info), { block, code } = codeBlock(language);
-      new GrowingText(code).append(token.content.replace(/\n$/, ""));
-      highlight(code, language);
-      parent.append(block);
+      parent.append(closedCode(languageOf(token.info), token.content));
     } else if (token.type === "footnote_reference_open") {
       const note = element("div", "footnote", element("sup", "", token.meta.label));
       note.role = "note";

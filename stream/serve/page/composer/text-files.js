@@ -1,8 +1,6 @@
 // Text files of messages: `{name, text}`, which the model reads as a block of code under the name.
 
-import { codeBlock } from "../answer/markdown.js";
-import { highlight } from "../answer/highlight.js";
-import { GrowingText } from "../answer/growing-text.js";
+import { closedCode } from "../answer/markdown.js";
 import { element, icon, wellFormed } from "../dom.js";
 
 const LARGEST = 256_000; // bytes of a file: some 64,000 tokens of English, more than most models read
@@ -38,12 +36,7 @@ export function chip({ name, text }) {
 /** A file in a sent message, folded; its text becomes nodes when it is first seen. */
 export function foldedFile(file) {
   const details = element("details", "file markdown", element("summary", "", chip(file)));
-  details.addEventListener("toggle", () => {
-    const language = languageOf(file.name), { block, code } = codeBlock(language);
-    new GrowingText(code).append(file.text.replace(/\n$/, ""));
-    highlight(code, language);
-    details.append(block);
-  }, { once: true });
+  details.addEventListener("toggle", () => details.append(closedCode(languageOf(file.name), file.text)), { once: true });
   return details;
 }
 
