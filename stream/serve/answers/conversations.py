@@ -100,7 +100,7 @@ class Conversations:
         kept = self._kept[key] = _Kept(data, private, digest, [] if private else [_bare(item) for item in items])
         self._items |= {(client, item.id): item for item in kept.items}
         size = len(data) + sum(ITEM_SIZE + len(text_of(item)) for item in kept.items)
-        kept.entry = self._ledger.enter(client, size, partial(self._evict, key, kept))
+        kept.entry = self._ledger.enter(client, size, partial(self._take, key))
 
     def all(self) -> list[tuple[str, str, bytes, list[Item]]]:
         """Return all conversations that are not private, oldest first.
@@ -143,19 +143,15 @@ class Conversations:
         if kept is not None and kept.private:
             self._drop((client, response_id))
 
-    def _evict(self, key: tuple[str, str], kept: _Kept) -> None:
-        if self._kept.get(key) is kept:
-            del self._kept[key]
-            self._drop_items(key[0], kept)
-
-    def _drop(self, key: tuple[str, str]) -> None:
+    def _take(self, key: tuple[str, str]) -> LedgerEntry | None:
+        """Delete a conversation, if there is one, and return its entry in the ledger."""
         kept = self._kept.pop(key, None)
         if kept is None:
-            return
-        self._drop_items(key[0], kept)
-        if kept.entry is not None:
-            self._ledger.leave(kept.entry)
-
-    def _drop_items(self, client: str, kept: _Kept) -> None:
+            return None
         for item in kept.items:
-            self._items.pop((client, item.id), None)
+            self._items.pop((key[0], item.id), None)
+        return kept.entry
+
+    def _drop(self, key: tuple[str, str]) -> None:
+        if (entry := self._take(key)) is not None:
+            self._ledger.leave(entry)

@@ -112,8 +112,6 @@ class Session:
             current = self._current
             if current is not None:
                 current.forget()
-                if not current.background:
-                    current.generation.drop()
             self._remember(None)
             tasks = [task for task in self._tasks if task is not asyncio.current_task()]
             for task in tasks:
@@ -233,11 +231,14 @@ class Session:
         self._current.generation.cancel()
 
     def _answered(self, current: ResponseTask) -> None:
-        """Mark the response as ended; called before its last event is sent.
+        """Mark the response as ended, and as the one that may be continued unless it failed.
 
-        The client may send its next request at once after that event.
+        This is called before its last event is sent: the client may send its next request at once after that.
         """
-        self._keep(current)
+        if current.stream.status == "failed":
+            self._forget(current.stream.previous_id)
+        else:
+            self._remember(current.stream.id)
         self._current = None
         self._idle_since = math.inf  # until it is sent
 
@@ -263,16 +264,6 @@ class Session:
     def _leave(self) -> None:
         if self._subscription is not None:
             self._subscription.close()
-
-    def _keep(self, current: ResponseTask) -> None:
-        """Make the ended response the one that the connection may continue.
-
-        If it has failed, forget the response that it continued instead.
-        """
-        if current.stream.status == "failed":
-            self._forget(current.stream.previous_id)
-            return
-        self._remember(current.stream.id)
 
     def _forget(self, response_id: str | None) -> None:
         """Forget the connection's last response if it is the one that a failed request was to continue.

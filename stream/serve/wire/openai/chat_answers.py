@@ -327,33 +327,28 @@ class JoinedDeltas:
         """
         text, thoughts = "".join(self._text), "".join(self._thoughts)
         calls = [
-            CallDelta(CallFunction(first.function.name, _arguments(pieces)), index, first.id, first.type)
-            for index, pieces in self._calls.items()
-            for first in pieces[:1]
+            CallDelta(
+                CallFunction(first.function.name, "".join(each.function.arguments or "" for each in (first, *more))),
+                index,
+                first.id,
+                first.type,
+            )
+            for index, (first, *more) in self._calls.items()
         ]
         content = text or ("" if role else None)
-        if self._thinking == "reasoning":
-            return ChatDelta(role, content, None, thoughts or None, calls or None)
-        return ChatDelta(role, content, thoughts or None, None, calls or None)
+        return ChatDelta(role, content, tool_calls=calls or None, **{self._thinking: thoughts or None})
 
     def message(self) -> dict[str, Any]:
         """Return the collected increments as a complete assistant message of a chat completion."""
-        text, thoughts = "".join(self._text), "".join(self._thoughts)
-        calls = [
-            {"id": first.id, "type": "function", "function": CallFunction(first.function.name, _arguments(pieces))}
-            for pieces in self._calls.values()
-            for first in pieces[:1]
-        ]
-        message: dict[str, Any] = {"role": "assistant", "content": text if text or not calls else None, "refusal": None}
-        if thoughts:
+        joined = self.piece()
+        calls = [{"id": call.id, "type": "function", "function": call.function} for call in joined.tool_calls or ()]
+        content = joined.content or (None if calls else "")
+        message: dict[str, Any] = {"role": "assistant", "content": content, "refusal": None}
+        if thoughts := getattr(joined, self._thinking):
             message[self._thinking] = thoughts
         if calls:
             message["tool_calls"] = calls
         return message
-
-
-def _arguments(pieces: Iterable[CallDelta]) -> str:
-    return "".join(piece.function.arguments or "" for piece in pieces)
 
 
 class _OpenChoice:

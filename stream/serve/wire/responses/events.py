@@ -169,11 +169,9 @@ class FunctionCallArgumentsDelta(_OfItem, frozen=True, kw_only=True, tag="respon
     delta: str
 
 
-class FunctionCallArgumentsDone(_Event, frozen=True, kw_only=True, tag="response.function_call_arguments.done"):
+class FunctionCallArgumentsDone(_OfItem, frozen=True, kw_only=True, tag="response.function_call_arguments.done"):
     """The whole arguments of a tool call, as JSON text."""
 
-    item_id: str
-    output_index: int
     arguments: str
 
 
@@ -183,11 +181,9 @@ class CustomToolCallInputDelta(_OfItem, frozen=True, kw_only=True, tag="response
     delta: str
 
 
-class CustomToolCallInputDone(_Event, frozen=True, kw_only=True, tag="response.custom_tool_call_input.done"):
+class CustomToolCallInputDone(_OfItem, frozen=True, kw_only=True, tag="response.custom_tool_call_input.done"):
     """The whole input of a custom tool's call."""
 
-    item_id: str
-    output_index: int
     input: str
 
 

@@ -58,7 +58,7 @@ def open_item(
 class _PartEvents(NamedTuple):
     """Constructors of an item's content part (from its text) and of the events for the part."""
 
-    part: Callable[[str], Any]
+    part: Callable[..., Any]
     added: Callable[..., ev.ResponseEvent]
     delta: Callable[..., ev.ResponseEvent]
     done: Callable[..., ev.ResponseEvent]
@@ -83,8 +83,8 @@ _THINKING = {
 }
 
 
-class OpenText:
-    """An open message or stretch of thinking; it has one content part.
+class _OpenItem:
+    """Base of an open item.
 
     Attributes:
         whole: Whether the item is complete, so that no further delta can belong to it.
@@ -92,6 +92,22 @@ class OpenText:
     """
 
     whole = False
+
+    def __init__(self, item_id: str, index: int, number: Callable[[], int]) -> None:
+        self._id = item_id
+        self._index = index
+        self._number = number
+        self._pieces: list[str] = []
+
+    def _of_item(self, made: Callable[..., ev.ResponseEvent], item: Item) -> ev.ResponseEvent:
+        return made(sequence_number=self._number(), output_index=self._index, item=item)
+
+    def _event(self, made: Callable[..., ev.ResponseEvent], **fields: object) -> ev.ResponseEvent:
+        return made(sequence_number=self._number(), item_id=self._id, output_index=self._index, **fields)
+
+
+class OpenText(_OpenItem):
+    """An open message or stretch of thinking; it has one content part."""
 
     def __init__(
         self,
@@ -101,28 +117,18 @@ class OpenText:
         reasoning_events: str,
         item_id: str,
     ) -> None:
+        super().__init__(item_id, index, number)
         self._kind = type(delta)
         self._answer = isinstance(delta, TextDelta)
         self._events = _ANSWER if self._answer else _THINKING[reasoning_events]
-        self._id = item_id
-        self._index = index
-        self._number = number
-        self._pieces: list[str] = []
         self._logprobs: list[Logprob] = []
 
     def open(self) -> list[ev.ResponseEvent]:
         """Return the events that announce the item."""
         made: Callable[..., Item] = MessageItem if self._answer else ReasoningItem
         return [
-            ev.OutputItemAdded(
-                sequence_number=self._number(), output_index=self._index, item=made(self._id, "in_progress", [])
-            ),
-            self._events.added(
-                sequence_number=self._number(),
-                item_id=self._id,
-                output_index=self._index,
-                part=self._events.part(""),
-            ),
+            self._of_item(ev.OutputItemAdded, made(self._id, "in_progress", [])),
+            self._event(self._events.added, part=self._events.part("")),
         ]
 
     def more(self, delta: ContentDelta) -> list[ev.ResponseEvent] | None:
@@ -144,24 +150,18 @@ class OpenText:
     def close(self, status: End) -> tuple[Item, list[ev.ResponseEvent]]:
         """Return the finished item with this status, and the events that report its end."""
         text = "".join(self._pieces)
-        number, index = self._number(), self._index
+        logprobs = {"logprobs": self._logprobs} if self._answer else {}
+        part = self._events.part(text, **logprobs)
         item: Item
         if self._answer:
-            logprobs = self._logprobs
-            part: Any = OutputText(text, logprobs=logprobs)
             item = MessageItem(self._id, status, [part])
-            done = self._events.done(
-                sequence_number=number, item_id=self._id, output_index=index, text=text, logprobs=logprobs
-            )
         else:
-            part = self._events.part(text)
             content, summary = ([], [part]) if isinstance(part, SummaryText) else ([part], [])
             item = ReasoningItem(self._id, status, content, summary)
-            done = self._events.done(sequence_number=number, item_id=self._id, output_index=index, text=text)
         return item, [
-            done,
-            self._events.part_done(sequence_number=self._number(), item_id=self._id, output_index=index, part=part),
-            ev.OutputItemDone(sequence_number=self._number(), output_index=index, item=item),
+            self._event(self._events.done, text=text, **logprobs),
+            self._event(self._events.part_done, part=part),
+            self._of_item(ev.OutputItemDone, item),
         ]
 
 
@@ -178,29 +178,24 @@ _FUNCTION = _CallEvents(FunctionCallItem, ev.FunctionCallArgumentsDelta, ev.Func
 _CUSTOM = _CallEvents(CustomToolCallItem, ev.CustomToolCallInputDelta, ev.CustomToolCallInputDone, "input")
 
 
-class OpenCall:
+class OpenCall(_OpenItem):
     """An open tool call; its status is `completed` only if the decoder has reported its JSON as complete."""
 
     def __init__(
         self, delta: ToolCallDelta, called: ShownTool | None, index: int, number: Callable[[], int], worker: str | None
     ) -> None:
-        self.whole = False
         is_custom = called is not None and called.is_custom
+        super().__init__(new_id("ctc" if is_custom else "fc", worker), index, number)
         self._events = _CUSTOM if is_custom else _FUNCTION
         self._input = CustomInput() if is_custom else None
         self._call = delta.call
         self._name = delta.name if called is None else called.tool.name
         self._namespace = UNSET if called is None or called.namespace is None else called.namespace
-        self._id = new_id("ctc" if is_custom else "fc", worker)
         self._call_id = delta.id or new_call_id()
-        self._index = index
-        self._number = number
         self._complete = False
-        self._pieces: list[str] = []
 
     def open(self) -> list[ev.ResponseEvent]:
-        item = self._item("in_progress", "")
-        return [ev.OutputItemAdded(sequence_number=self._number(), output_index=self._index, item=item)]
+        return [self._of_item(ev.OutputItemAdded, self._item("in_progress", ""))]
 
     def more(self, delta: ContentDelta) -> list[ev.ResponseEvent] | None:
         if not isinstance(delta, ToolCallDelta) or delta.call != self._call:
@@ -213,15 +208,8 @@ class OpenCall:
         events = [] if self._input is None else self._grow(self._input.finish())
         text = "".join(self._pieces)
         item = self._item(status if self._complete else "incomplete", text)
-        events.append(
-            self._events.done(
-                sequence_number=self._number(),
-                item_id=self._id,
-                output_index=self._index,
-                **{self._events.field: text},
-            )
-        )
-        events.append(ev.OutputItemDone(sequence_number=self._number(), output_index=self._index, item=item))
+        events.append(self._event(self._events.done, **{self._events.field: text}))
+        events.append(self._of_item(ev.OutputItemDone, item))
         return item, events
 
     def _grow(self, text: str) -> list[ev.ResponseEvent]:

@@ -70,28 +70,14 @@ def event_size(event: ev.ResponseEvent) -> int:
         if event.token_ids is not UNSET:
             size += _TOKEN_BYTES * len(event.token_ids)
         return EVENT_BYTES + size
-    match event:
-        case ev.OutputTextDone() | ev.ReasoningTextDone() | ev.ReasoningSummaryTextDone():
-            size = len(event.text)
-        case ev.FunctionCallArgumentsDone():
-            size = len(event.arguments)
-        case ev.CustomToolCallInputDone():
-            size = len(event.input)
-        case (
-            ev.ContentPartAdded()
-            | ev.ContentPartDone()
-            | ev.ReasoningSummaryPartAdded()
-            | ev.ReasoningSummaryPartDone()
-        ):
-            size = len(event.part.text)
-        case ev.OutputItemAdded() | ev.OutputItemDone():
-            size = len(text_of(event.item))
-        case _:
-            size = (
-                1000
-                + len(event.response.instructions or "")
-                + sum(len(text_of(item)) for item in event.response.output)
-            )
+    if (response := getattr(event, "response", None)) is not None:
+        size = 1000 + len(response.instructions or "") + sum(len(text_of(item)) for item in response.output)
+    elif (item := getattr(event, "item", None)) is not None:
+        size = len(text_of(item))
+    elif (part := getattr(event, "part", None)) is not None:
+        size = len(part.text)
+    else:
+        size = next(len(getattr(event, name)) for name in ("text", "arguments", "input") if hasattr(event, name))
     return EVENT_BYTES + size
 
 

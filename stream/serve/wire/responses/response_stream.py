@@ -28,6 +28,23 @@ from tokenweir.stream.serve.wire.responses.response_tools import ClientTool, Fun
 from tokenweir.stream.serve.wire.shared.ids import new_id, worker_of
 from tokenweir.stream.serve.wire.shared.logprobs import finite, lacks_candidates, lacks_logprobs
 
+_REPEATED = [
+    "frequency_penalty",
+    "instructions",
+    "max_tool_calls",
+    "metadata",
+    "presence_penalty",
+    "previous_response_id",
+    "prompt_cache_key",
+    "safety_identifier",
+    "service_tier",
+    "temperature",
+    "top_logprobs",
+    "top_p",
+    "user",
+]
+"""Names of the fields that the response object repeats where the request has them."""
+
 
 class ResponseStream:
     """Converter of the deltas of one answer to the events of a response.
@@ -77,18 +94,6 @@ class ResponseStream:
         self._logprobs = request.logprobs
         self._top_logprobs = bool(request.top_logprobs)
         self._tokens = _Tokens() if request.return_token_ids else None
-        penalties = {
-            name: value
-            for name in (
-                "frequency_penalty",
-                "presence_penalty",
-                "temperature",
-                "top_p",
-                "top_logprobs",
-                "service_tier",
-            )
-            if (value := getattr(request, name)) is not None
-        }
         self._tools = request.tool_set
         client_tools = [tool for tool in request.tools or () if not isinstance(tool, ServerTool)]
         self._response = Response(
@@ -96,25 +101,18 @@ class ResponseStream:
             created_at=int(time.time()),
             model=model,
             status="in_progress",
-            instructions=request.instructions,
             max_output_tokens=max_output_tokens,
-            metadata=request.metadata or {},
-            previous_response_id=request.previous_response_id,
             reasoning=None
             if request.reasoning is None
             else {"effort": request.reasoning.effort, "summary": request.reasoning.summary},
-            user=request.user,
             background=bool(request.background),
-            max_tool_calls=request.max_tool_calls,
             parallel_tool_calls=bool(client_tools) and request.parallel_tool_calls is not False,
-            prompt_cache_key=request.prompt_cache_key,
-            safety_identifier=request.safety_identifier,
             store=request.stored,
             text=TextConfig() if request.text is None else request.text.echo(),
             tool_choice=request.tool_choice or ("auto" if client_tools else "none"),
             tools=[_enforced(tool) for tool in client_tools],
             left_out=request.left_out or UNSET,
-            **penalties,
+            **{name: value for name in _REPEATED if (value := getattr(request, name)) is not None},
         )
 
     def start(self) -> list[ev.ResponseEvent]:
@@ -160,12 +158,7 @@ class ResponseStream:
             events += self._close("completed")
         return events
 
-    def fail(
-        self,
-        message: str,
-        code: str = "server_error",
-        usage: Usage | None = None,
-    ) -> list[ev.ResponseEvent]:
+    def fail(self, message: str, code: str = "server_error", usage: Usage | None = None) -> list[ev.ResponseEvent]:
         """Return the events that end the response after an error.
 
         Args:
@@ -206,12 +199,7 @@ class ResponseStream:
                 closing = self._close("completed")
                 return [*closing, self._end("completed", finish.usage, completed_at=int(time.time()))]
 
-    def _end(
-        self,
-        status: ResponseStatus,
-        usage: Usage | None,
-        **details: Any,
-    ) -> ev.ResponseEvent:
+    def _end(self, status: ResponseStatus, usage: Usage | None, **details: Any) -> ev.ResponseEvent:
         """Return the last event; `details` are further fields of its response object."""
         self.status, self.finished = status, True
         response = replace(
