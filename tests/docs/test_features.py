@@ -158,11 +158,12 @@ def parts() -> dict[str, str]:
 def fallbacks() -> str:
     """The reasons that the backend gives for single calls."""
     found = []
-    for path in sorted((ROOT / "src" / "tokenweir" / "integrations").glob("*.py")):
+    for path in sorted((ROOT / "src" / "tokenweir" / "integrations").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             match node:
                 case ast.Raise(exc=ast.Call(func=ast.Name(id="Fallback"), args=[ast.Constant(value=reason)])):
                     found.append(f'"{reason}"')
+    assert found
     return ", ".join(found)
 
 
