@@ -6,6 +6,9 @@ import gc
 import inspect
 import os
 import runpy
+import subprocess
+import sys
+from importlib import import_module
 from pathlib import Path
 
 import hypothesis
@@ -107,6 +110,34 @@ def small_model():
 def small_engine(small_model):
     """The engine of the small model, by CTranslate2."""
     return small_model.load_engine().plain
+
+
+@pytest.fixture
+def import_bench(monkeypatch):
+    """Function that imports a module of `bench`, which is forgotten after the test."""
+    folder = str(ROOT / "bench")
+    monkeypatch.syspath_prepend(folder)
+    yield import_module
+    for name, module in [*sys.modules.items()]:
+        if (getattr(module, "__file__", None) or "").startswith(folder):
+            del sys.modules[name]
+
+
+@pytest.fixture(scope="session")
+def run_bench():
+    """Function that runs a program of `bench` to a good end; returns what it printed, and the cells of its tables' rows."""
+
+    def run(script, *options):
+        program = [sys.executable, "-P", ROOT / "bench" / script, *options]
+        path = os.pathsep.join([str(ROOT / "bench"), *sys.path])
+        done = subprocess.run(
+            program, env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        rows = [line.split("|")[1:-1] for line in done.stdout.splitlines() if line.startswith("|")]
+        return done.stdout, [[cell.strip() for cell in row] for row in rows]
+
+    return run
 
 
 @pytest.fixture(scope="session")

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 import asyncio
-import inspect
-import re
 import threading
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from engine_doubles import running
+from page_examples import run
 
 import tokenweir
 from tokenweir.encode.tokenizer import Tokenizer
@@ -19,21 +17,8 @@ from tokenweir.encode.tokenizer import Tokenizer
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "howto"
 
 
-def run(page, **replaced):
-    """Run the examples of a page, with the addresses and paths of this machine in place of the page's."""
-    text = (PAGES / page).read_text("utf-8")
-    code = "\n".join(re.findall(r"^```{code-block} python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE))
-    assert code
-    for there, here in replaced.items():
-        assert there in code
-        code = code.replace(there, here)
-    done = eval(compile(code, page, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), names := {"__name__": "__main__"})
-    asyncio.run(done) if inspect.isawaitable(done) else None
-    return names
-
-
 def test_a_real_model(small_model):
-    run("real-model.md")
+    run(PAGES / "real-model.md", "{code-block} python")
 
 
 def test_behind_llama_server(small_model):
@@ -43,7 +28,9 @@ def test_behind_llama_server(small_model):
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
     server = xllamacpp.Server(params)
     run(
-        "behind-llama-server.md", **{"http://127.0.0.1:8080": server.listening_address, "model.gguf": params.model.path}
+        PAGES / "behind-llama-server.md",
+        "{code-block} python",
+        **{"http://127.0.0.1:8080": server.listening_address, "model.gguf": params.model.path},
     )
 
 
@@ -58,7 +45,11 @@ def test_behind_vllm(data, capsys):
         yield {"choices": [{"index": 0, "token_ids": [], "finish_reason": "stop"}]}
 
     with running({"/inference/v1/generate": generate}) as double:
-        run("behind-vllm.md", **{"http://127.0.0.1:8001": double.url, "path/to/model": str(folder)})
+        run(
+            PAGES / "behind-vllm.md",
+            "{code-block} python",
+            **{"http://127.0.0.1:8001": double.url, "path/to/model": str(folder)},
+        )
     shown = capsys.readouterr().out
     assert "TextDelta(text='A'" in shown and "Finish(reason=<FinishReason.STOP" in shown
 
@@ -108,6 +99,10 @@ def test_token_in_token_out(data, capsys):
 
     engine = {"my-model": tokenweir.NoEngine(4000)}
     with running({"/inference/v1/generate": generate}) as double, serving(engine=engine, tokenizer=tokenizer) as url:
-        run("token-in-token-out.md", **{"http://localhost:8100": url, "http://localhost:8200": double.url})
+        run(
+            PAGES / "token-in-token-out.md",
+            "{code-block} python",
+            **{"http://localhost:8100": url, "http://localhost:8200": double.url},
+        )
     shown = " ".join(capsys.readouterr().out.split())
     assert shown == f"thought: Two and two. said: It is 4. 🙂 streamed: It is 4. 🙂 {len(ids)}"

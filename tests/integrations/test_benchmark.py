@@ -2,43 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
-def bench(monkeypatch):
-    """The module of the benchmark."""
-    monkeypatch.syspath_prepend(str(ROOT / "bench"))
-    import patch
-
-    yield patch
-    for name in [name for name in sys.modules if name == "patch" or name.split(".")[0] == "shared"]:
-        del sys.modules[name]
+def bench(import_bench):
+    return import_bench("patch")
 
 
-def test_the_script_runs_and_its_output_is_that_of_plain_transformers(data):
+def test_the_script_runs_and_its_output_is_that_of_plain_transformers(data, run_bench):
     for name in ("tokenizers/qwen3", "corpora", "templates"):
         data(name)
     pytest.importorskip("transformers")
-    run = subprocess.run(
-        [sys.executable, "-P", str(ROOT / "bench/patch.py"), "--rounds", "1", "--documents", "2", "--models", "qwen3"],
-        env=os.environ | {"PYTHONPATH": str(ROOT / "bench")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
-    lines = [line for line in run.stdout.splitlines() if line.startswith("|")]
-    header, rows = ([cell.strip() for cell in lines[0].split("|")[1:-1]], lines[2:])
-    ours = header.index("tokenweir")
-    cells = {row.split("|")[1].strip(): row.split("|")[1 + ours].strip() for row in rows}
+    _, (header, _, *rows) = run_bench("patch.py", "--rounds", "1", "--documents", "2", "--models", "qwen3")
+    cells = {row[0]: row[header.index("tokenweir")] for row in rows}
     assert {"with offsets", "chat templates to ids", "TextStreamer", "the whole script"} <= cells.keys()
     assert all(cell.endswith("×)") for cell in cells.values()), cells
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,15 +10,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
-def museum(monkeypatch, data):
-    """The module of the benchmark."""
+def museum(import_bench, data):
     data("tokenizers/qwen3")
-    monkeypatch.syspath_prepend(str(ROOT / "bench"))
-    import museum
-
-    yield museum
-    for name in [name for name in sys.modules if name.startswith("museum") or name.split(".")[0] == "shared"]:
-        del sys.modules[name]
+    return import_bench("museum")
 
 
 def test_every_stream_and_answer_is_right_here(museum):

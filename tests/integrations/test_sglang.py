@@ -1,27 +1,21 @@
-"""SGLang's plug-in: what it hooks, and its detokenizer beside SGLang's own where that is installed."""
+"""SGLang's plug-in: its detokenizer beside SGLang's own where that is installed."""
 
 from __future__ import annotations
 
 import ast
 import os
-import sys
-import tomllib
 from array import array
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
 import pytest
-import tokenizers
 
-from tokenweir import patch_transformers, unpatch_transformers
+from tokenweir import patch_transformers
 from tokenweir.integrations import sglang
-from tokenweir.integrations.transformers.backend import Original
-from tokenweir.integrations.transformers.patched_tokenizer import PatchedTokenizer
 
 transformers = pytest.importorskip("transformers")
 
-PYPROJECT = Path(__file__).resolve().parents[2] / "pyproject.toml"
 TEXTS = ["Hello, world. 日本語 한국어 \U0001f9ca\U0001f469‍\U0001f469", "a\n\nb  c", "\U0001f9ca" * 20, "STOP here"]
 
 
@@ -129,37 +123,6 @@ def test_another_tokenizer_goes_to_sglangs_method(qwen):
     there.tokenizer = SimpleNamespace()
     (batch,) = steps(qwen, "one", size=100)
     assert sglang.decode_batch(lambda manager, batch: ["theirs"], there, batch) == ["theirs"]
-
-
-@pytest.fixture
-def plugin(monkeypatch):
-    points = tomllib.loads(PYPROJECT.read_text("utf-8"))["project"]["entry-points"]["sglang.srt.plugins"]
-    module, _, function = points[sglang.PLUGIN].partition(":")
-    yield getattr(import_module(module), function)
-    unpatch_transformers()
-
-
-@pytest.mark.parametrize("names", [None, "", "other", "tokenweirs"])
-def test_an_installation_alone_changes_nothing(plugin, monkeypatch, names):
-    monkeypatch.delenv("SGLANG_PLUGINS", raising=False)
-    if names is not None:
-        monkeypatch.setenv("SGLANG_PLUGINS", names)
-    plugin()
-    assert tokenizers.Tokenizer is Original
-
-
-def test_it_patches_and_hooks_where_it_is_named(plugin, monkeypatch):
-    hooks = []
-    registry = ModuleType("hook_registry")
-    registry.HookType = SimpleNamespace(AROUND="around")
-    registry.HookRegistry = SimpleNamespace(register=lambda *given: hooks.append(given))
-    for name in ("sglang", "sglang.srt", "sglang.srt.plugins"):
-        monkeypatch.setitem(sys.modules, name, ModuleType(name))
-    monkeypatch.setitem(sys.modules, "sglang.srt.plugins.hook_registry", registry)
-    monkeypatch.setenv("SGLANG_PLUGINS", "other, tokenweir")
-    plugin()
-    assert tokenizers.Tokenizer is PatchedTokenizer
-    assert hooks == [(sglang.DECODING, sglang.decode_batch, "around")]
 
 
 def test_sglangs_sources_have_what_is_hooked():

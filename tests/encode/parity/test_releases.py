@@ -3,44 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
-
 
 @pytest.fixture
-def bench(monkeypatch):
-    """The module of the benchmark."""
-    monkeypatch.syspath_prepend(str(ROOT / "bench"))
-    import releases
-
-    yield releases
-    for name in [name for name in sys.modules if name == "releases" or name.split(".")[0] == "shared"]:
-        del sys.modules[name]
+def bench(import_bench):
+    return import_bench("releases")
 
 
-def test_the_installed_release_gives_the_same(data):
+def test_the_installed_release_gives_the_same(data, run_bench):
     data("tokenizers/t5-small/tokenizer.json")
     data("corpora")
-    options = ["--every", "500", "--fuzz", "60", "--only", "t5-small"]
-    run = subprocess.run(
-        [sys.executable, "-P", str(ROOT / "bench/releases.py"), *options],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "bench"), *sys.path])},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
-    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in run.stdout.splitlines() if line[:1] == "|"]
+    printed, rows = run_bench("releases.py", "--every", "500", "--fuzz", "60", "--only", "t5-small")
     assert rows[0][2].startswith("tokenizers ")
     assert rows[2:] == []  # nothing differs
-    same = re.search(r"^Other files without a difference: 1, of ([0-9,]+) texts\.$", run.stdout, re.MULTILINE)
+    same = re.search(r"^Other files without a difference: 1, of ([0-9,]+) texts\.$", printed, re.MULTILINE)
     assert same and int(same[1].replace(",", "")) > 100
 
 

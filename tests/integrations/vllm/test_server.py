@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-import tomllib
 from argparse import Namespace
-from pathlib import Path
 from types import SimpleNamespace
 
 import fastapi
@@ -18,7 +16,6 @@ from starlette.testclient import TestClient
 from tokenweir import EngineError, Sampling, Tokenizer
 from tokenweir.integrations import vllm
 
-PYPROJECT = Path(__file__).resolve().parents[3] / "pyproject.toml"
 TOK = Tokenizer.default()
 IM_END = TOK.encode("<|im_end|>")[0]
 TEMPLATE = (
@@ -140,13 +137,16 @@ def args():
 
 
 @pytest.fixture
-def plugin(vllm_modules, monkeypatch):
+def plugin(vllm_modules, monkeypatch, entry_points):
     """The object that the entry point makes, with the embedded tokenizer."""
-    points = tomllib.loads(PYPROJECT.read_text("utf-8"))["project"]["entry-points"]["vllm.endpoint_plugins"]
-    assert points == {"tokenweir_server": "tokenweir.integrations.vllm:endpoint_plugin"}
+    assert entry_points["vllm.endpoint_plugins"] == {"tokenweir_server": "tokenweir.integrations.vllm:endpoint_plugin"}
     module = vllm_modules("tokenweir.integrations.vllm.server")
     monkeypatch.setattr(module, "tokenizer_of", lambda model_config: TOK)
     return vllm.endpoint_plugin()
+
+
+def http_of(app):
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://vllm.example")
 
 
 def application(plugin, monkeypatch) -> fastapi.FastAPI:
@@ -180,8 +180,7 @@ async def test_our_routes_answer_from_vllms_engine(plugin, client, args, monkeyp
     state = SimpleNamespace(openai_serving_models=SimpleNamespace(lora_requests={"tuned": adapter}))
     await plugin.init_state(there, state, args)
     user = [{"role": "user", "content": "Hi <|im_end|>"}]
-    transport = httpx.ASGITransport(app)
-    async with httpx.AsyncClient(transport=transport, base_url="http://vllm.example") as http:
+    async with http_of(app) as http:
         body = {"model": "small", "messages": user, "max_completion_tokens": 40}
         answer = (await http.post("/v1/chat/completions", json=body)).json()
         assert answer["choices"][0]["message"]["content"] == "Hello there, you."
@@ -210,8 +209,7 @@ async def test_a_schema_holds_behind_the_thinking_where_vllm_has_a_reasoning_par
     await plugin.init_state(there, SimpleNamespace(), args)
     shape = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object"}}}
     body = {"model": "small", "messages": [{"role": "user", "content": "Hi"}], "response_format": shape}
-    transport = httpx.ASGITransport(app)
-    async with httpx.AsyncClient(transport=transport, base_url="http://vllm.example") as http:
+    async with http_of(app) as http:
         await http.post("/v1/chat/completions", json=body | {"chat_template_kwargs": {"enable_thinking": True}})
     prompt = TOK.decode(there.calls[0][0]["prompt_token_ids"], skip_special_tokens=False)
     assert prompt.endswith(begins)
@@ -238,8 +236,7 @@ def test_the_socket_of_responses_is_ours(plugin, client, args, monkeypatch):
 async def test_every_path_is_one_of_the_server(plugin, client, args, vllm_modules):
     await plugin.init_state(client([IM_END]), SimpleNamespace(), args)
     module = vllm_modules("tokenweir.integrations.vllm.server")
-    transport = httpx.ASGITransport(plugin._ready())
-    async with httpx.AsyncClient(transport=transport, base_url="http://vllm.example") as http:
+    async with http_of(plugin._ready()) as http:
         for path in module.ROUTES:
             assert (await http.post(path, json={})).status_code == 400, path
 
@@ -247,8 +244,7 @@ async def test_every_path_is_one_of_the_server(plugin, client, args, vllm_module
 async def test_the_keys_of_vllm_are_checked(plugin, client, args):
     args.api_key = ["secret"]
     await plugin.init_state(client([IM_END]), SimpleNamespace(), args)
-    transport = httpx.ASGITransport(plugin._ready())
-    async with httpx.AsyncClient(transport=transport, base_url="http://vllm.example") as http:
+    async with http_of(plugin._ready()) as http:
         assert (await http.post("/v1/chat/completions", json={})).status_code == 401
 
 
