@@ -10,6 +10,8 @@ from urllib.request import Request, urlopen
 
 import httpx
 import pytest
+import uvicorn
+from anthropic import AsyncAnthropic
 from openai import AsyncOpenAI
 from websockets.asyncio.client import connect
 
@@ -118,6 +120,24 @@ async def client_of(server, **options):
         yield client
 
 
+def anthropic_of(server, **options):
+    url = f"http://127.0.0.1:{server.port}"
+    return AsyncAnthropic(base_url=url, max_retries=0, **{"api_key": "k"} | options)
+
+
+@asynccontextmanager
+async def uvicorn_of(app):
+    """Serve an application by uvicorn, with its lifespan; gives the address."""
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, lifespan="on", ws="websockets-sansio"))
+    serving = asyncio.create_task(server.serve())
+    await eventually(lambda: server.started)
+    try:
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        await serving
+
+
 def socket_to(server, key=None, **options):
     options.setdefault("additional_headers", bearer(key))
     return connect(f"ws://127.0.0.1:{server.port}/v1/responses", **options)
@@ -132,6 +152,12 @@ def posting(path, body=b"", length=None, more=b""):
 
 async def say(websocket, **event):
     await websocket.send(json.dumps({"type": "response.create", "input": "hi"} | event))
+
+
+def events_in(stream):
+    """Return the objects of a stream of server-sent events, without the last line of OpenAI's."""
+    data = [line.removeprefix("data: ") for line in stream.splitlines() if line.startswith("data: ")]
+    return [json.loads(event) for event in data if event != "[DONE]"]
 
 
 async def until(websocket, kind):
@@ -162,6 +188,12 @@ async def fetch(server, path, method="GET", **headers):
                 return error.code, error.headers, error.read()
 
     return await asyncio.to_thread(blocking)
+
+
+async def metrics_of(server):
+    """Return the numbers that a server tells, by their names and labels."""
+    lines = (await fetch(server, "/metrics"))[2].decode().splitlines()
+    return {name: float(number) for name, _, number in (line.rpartition(" ") for line in lines if line[0] != "#")}
 
 
 def small_socket(server, address="127.0.0.1"):

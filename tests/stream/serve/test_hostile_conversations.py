@@ -6,7 +6,7 @@ import tracemalloc
 from contextlib import asynccontextmanager
 
 import pytest
-from serving import TOK, Script, eventually, fetch, http_of, say, serving, socket_to, until
+from serving import TOK, Script, eventually, http_of, metrics_of, say, serving, socket_to, until
 
 from tokenweir.stream.prompts.cache.ledger import ENTRY_BYTES
 from tokenweir.stream.serve.wire.responses.compaction import PackedMessage, pack
@@ -107,10 +107,9 @@ async def test_idle_sockets_keep_conversations_within_the_budget(store):
         sockets = [await socket_to(server) for _ in range(6)]
         ids = [await talk(websocket, "a" * (MEGABYTE - 5000), store=store) for websocket in sockets]
         assert 2 * MEGABYTE < ledger.bytes <= most
-        metrics = (await fetch(server, "/metrics"))[2].decode()
-        told = dict(line.rsplit(" ", 1) for line in metrics.splitlines())
-        assert float(told["tokenweir:stored_bytes"]) == ledger.bytes
-        assert float(told["tokenweir:stored_evicted_total"]) == 9, "three conversations, after all six cached prompts"
+        told = await metrics_of(server)
+        assert told["tokenweir:stored_bytes"] == ledger.bytes
+        assert told["tokenweir:stored_evicted_total"] == 9, "three conversations, after all six cached prompts"
         await say(sockets[0], previous_response_id=ids[0])
         error = (await until(sockets[0], "error"))[-1]["error"]
         assert error["code"] == "previous_response_not_found" and f"max_stored_bytes={most}" in error["message"]
@@ -204,8 +203,7 @@ async def test_cached_prompts_do_not_evict_the_conversations_of_their_client():
         for letter in "bcdefg":
             messages = [{"role": "user", "content": letter * 900_000}]
             assert (await http.post("/v1/chat/completions", json={"messages": messages})).status_code == 200
-        metrics = (await fetch(server, "/metrics"))[2].decode()
-        assert "tokenweir:stored_evicted_total 0" not in metrics
+        assert (await metrics_of(server))["tokenweir:stored_evicted_total"]
         assert (await http.post("/v1/responses", json={"input": "on", "previous_response_id": kept})).status_code == 200
 
 

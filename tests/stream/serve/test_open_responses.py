@@ -5,13 +5,12 @@ The one of them about image input is in `test_media.py`, over a double of an eng
 
 import json
 
-import httpx
 import openresponses_types as schemas
 import pytest
 from case_tables import cases
 from pictures import data_url, png
 from pydantic import BaseModel, TypeAdapter
-from serving import Script, Sure, say, serving, socket_to, until
+from serving import Script, Sure, events_in, http_of, say, serving, socket_to, until
 
 from tokenweir.templates.chat_template import ChatTemplate
 
@@ -88,19 +87,18 @@ def check_events(events, body):
 
 @each
 async def test_over_post(parts, body):
-    async with served(parts) as server, httpx.AsyncClient() as http:
-        reply = await http.post(f"http://127.0.0.1:{server.port}/v1/responses", json={"model": "default", **body})
+    async with served(parts) as server, http_of(server) as http:
+        reply = await http.post("/v1/responses", json={"model": "default", **body})
     assert reply.status_code == 200, reply.text
     check_response(reply.json(), body)
 
 
 @each
 async def test_as_a_stream(parts, body):
-    async with served(parts) as server, httpx.AsyncClient() as http:
-        reply = await http.post(f"http://127.0.0.1:{server.port}/v1/responses", json={**body, "stream": True})
-    data = [line.removeprefix("data: ") for line in reply.text.splitlines() if line.startswith("data: ")]
-    assert data.pop() == "[DONE]"
-    check_events([json.loads(event) for event in data], body)
+    async with served(parts) as server, http_of(server) as http:
+        reply = await http.post("/v1/responses", json={**body, "stream": True})
+    assert reply.text.endswith("data: [DONE]\n\n")
+    check_events(events_in(reply.text), body)
 
 
 @each
@@ -152,8 +150,8 @@ async def test_what_is_not_stored_is_gone_with_its_socket():
 
 
 async def compact(server, **body):
-    async with httpx.AsyncClient() as http:
-        return await http.post(f"http://127.0.0.1:{server.port}/v1/responses/compact", json=body)
+    async with http_of(server) as http:
+        return await http.post("/v1/responses/compact", json=body)
 
 
 async def test_a_compacted_conversation_begins_a_new_one_over_the_socket():
@@ -181,16 +179,16 @@ async def test_compacting_wants_a_model():
 
 async def test_an_image_is_refused_by_name():
     content = [{"type": "input_image", "image_url": data_url(png())}]
-    async with served(HELLO) as server, httpx.AsyncClient() as http:
+    async with served(HELLO) as server, http_of(server) as http:
         body = {"input": [{"type": "message", "role": "user", "content": content}]}
-        reply = await http.post(f"http://127.0.0.1:{server.port}/v1/responses", json=body)
+        reply = await http.post("/v1/responses", json=body)
     assert (reply.status_code, reply.json()["error"]["param"]) == (400, "messages[0].content[0]")
 
 
 async def test_logprobs_fit_the_schema():
-    async with serving(Sure()) as server, httpx.AsyncClient() as http:
+    async with serving(Sure()) as server, http_of(server) as http:
         body = {"input": "hi", "include": ["message.output_text.logprobs"], "top_logprobs": 2}
-        reply = (await http.post(f"http://127.0.0.1:{server.port}/v1/responses", json=body)).json()
+        reply = (await http.post("/v1/responses", json=body)).json()
     TypeAdapter(schemas.ResponseResource).validate_python(reply)
     assert reply["output"][0]["content"][0]["logprobs"][0]["logprob"] == -0.25
     assert [top["logprob"] for top in reply["output"][0]["content"][0]["logprobs"][0]["top_logprobs"]] == [-0.25, -2.0]

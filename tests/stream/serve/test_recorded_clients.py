@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from derendering import TEMPLATE
-from serving import TOK, http_of, serving, socket_to
+from serving import TOK, events_in, http_of, serving, socket_to
 
 RECORDED = Path(__file__).parent / "recorded"
 SAID = "It says weir. 🙂"
@@ -44,9 +44,8 @@ async def posted(server, path, body):
     assert answer.status_code == 200, answer.text
     if not body.get("stream"):
         return answer.json()
-    events = [line.removeprefix("data: ") for line in answer.text.splitlines() if line.startswith("data: ")]
-    assert events[-1] == "[DONE]"
-    return [json.loads(event) for event in events[:-1]]
+    assert answer.text.endswith("data: [DONE]\n\n")
+    return events_in(answer.text)
 
 
 def kinds(response):
@@ -186,8 +185,7 @@ async def test_claude_code_calls_a_tool():
                         block[name] = call_id
             answer = await client.post(url, json=body | {"tools": recording["tools"]})
             assert answer.status_code == 200, answer.text
-            data = [line.removeprefix("data: ") for line in answer.text.splitlines() if line.startswith("data: ")]
-            events = [json.loads(event) for event in data]
+            events = events_in(answer.text)
             blocks = [event["content_block"] for event in events if event["type"] == "content_block_start"]
             texts.append(
                 "".join(event["delta"].get("text", "") for event in events if "text" in event.get("delta", {}))

@@ -15,7 +15,7 @@ from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
-from serving import TOK, http_of, serving
+from serving import TOK, events_in, http_of, serving
 
 RECORDED = Path(__file__).parent / "recorded"
 CLIENTS = ["aider", "ai_sdk", "instructor", "langchain", "litellm", "pydantic_ai"]
@@ -133,10 +133,7 @@ async def answered(client, path, body):
     """Post a request; returns the events of a stream, or the answer."""
     reply = await client.post(path, json=body)
     assert reply.status_code == 200, reply.text
-    if not body.get("stream"):
-        return reply.json()
-    data = [line.removeprefix("data: ") for line in reply.text.splitlines() if line.startswith("data: ")]
-    return [json.loads(event) for event in data if event != "[DONE]"]
+    return events_in(reply.text) if body.get("stream") else reply.json()
 
 
 def expected(body):

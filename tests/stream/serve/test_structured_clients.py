@@ -8,8 +8,8 @@ from typing import Literal
 
 import pytest
 from case_tables import cases
-from openai import AsyncOpenAI
 from pydantic import BaseModel, Field
+from serving import anthropic_of, client_of
 
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.serve.limits.limits import Limits
@@ -43,10 +43,6 @@ def serving(small):
 
 def url(server):
     return f"http://127.0.0.1:{server.port}/v1"
-
-
-def client_of(server):
-    return AsyncOpenAI(base_url=url(server), api_key="k", max_retries=0)
 
 
 def imported(name):
@@ -84,13 +80,8 @@ GREEDY = {"temperature": 0}
 
 
 async def test_the_anthropic_client(small):
-    from anthropic import AsyncAnthropic
-
     tool = {"name": TOOL["name"], "description": TOOL["description"], "input_schema": TOOL["parameters"]}
-    async with (
-        serving(small) as server,
-        AsyncAnthropic(base_url=url(server)[:-3], api_key="k", max_retries=0) as client,
-    ):
+    async with serving(small) as server, anthropic_of(server) as client:
         message = await client.messages.create(
             model="default",
             max_tokens=100,

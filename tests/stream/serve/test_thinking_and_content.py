@@ -1,11 +1,10 @@
 """The end of thinking and the beginning of content, by all three interfaces: schemas, white space next to markup, logprobs, stops."""
 
-import json
 from contextlib import asynccontextmanager
 
 import pytest
 from case_tables import cases
-from serving import TOK, http_of, serving
+from serving import TOK, events_in, http_of, serving
 
 from tokenweir.stream.events.step import EngineStep
 from tokenweir.templates.chat_template import ChatTemplate
@@ -159,8 +158,9 @@ async def test_a_stream_has_no_blank_block():
     async with asking(Scripted(f"a</think>\n\n{CALL}\n{CALL}\n")) as asked:
         body = {"messages": HI, "max_tokens": 99, "tools": TOOLS["messages"], "stream": True}
         reply = await asked.client.post("/v1/messages", json={"model": "default"} | body)
-    events = [json.loads(line[6:]) for line in reply.text.splitlines() if line.startswith("data: ")]
-    opened = [event["content_block"]["type"] for event in events if event["type"] == "content_block_start"]
+    opened = [
+        event["content_block"]["type"] for event in events_in(reply.text) if event["type"] == "content_block_start"
+    ]
     assert opened == ["thinking", "tool_use", "tool_use"]
 
 

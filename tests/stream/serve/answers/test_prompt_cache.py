@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from serving import TOK, Script, eventually, http_of, serving, socket_to, until
+from serving import TOK, Script, eventually, http_of, metrics_of, serving, socket_to, until
 
 from tokenweir.stream.events.step import EngineStep
 from tokenweir.stream.serve.app import application
@@ -32,9 +32,7 @@ async def ask(server, *texts, path="/v1/chat/completions", **headers):
 
 
 async def metric(server, name):
-    async with http_of(server) as client:
-        lines = (await client.get("/metrics")).text.splitlines()
-    return float(next(line.rpartition(" ")[2] for line in lines if line.startswith(f"tokenweir:{name} ")))
+    return (await metrics_of(server))[f"tokenweir:{name}"]
 
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses"])

@@ -14,6 +14,7 @@ BYTES = {TOK.token_bytes(i)[0]: i for i in reversed(range(TOK.vocab_size)) if le
 TEXT = "Once upon a time there was a weir."
 CALL = '<tool_call>\n{"name":"read","arguments":{"path":"a b"}}\n</tool_call>'
 TOOL = {"type": "function", "function": {"name": "read", "parameters": {"type": "object"}}}
+USER = {"role": "user", "content": "Tell."}
 
 
 def spelled(text):
@@ -59,13 +60,12 @@ async def second_prompt(answer, *, back=None, options=None, **more):
     """The ids of the prompt that has the answer as history, and the delivered message."""
     engine = Sampler(answer, [END])
     async with exact(engine, **options or {}) as (_, client):
-        user = [{"role": "user", "content": "Tell."}]
-        message = (await complete(client, user, **more))["choices"][0]["message"]
+        message = (await complete(client, [USER], **more))["choices"][0]["message"]
         message = message if back is None else back(message)
         after = {"role": "user", "content": "Go on."}
         if message.get("tool_calls"):
             after = {"role": "tool", "tool_call_id": message["tool_calls"][0]["id"], "content": "found"}
-        await complete(client, [*user, message, after], **more | {"max_tokens": 5})
+        await complete(client, [USER, message, after], **more | {"max_tokens": 5})
     first, second = engine.ids
     assert TOK.decode(second[: len(first)], skip_special_tokens=False) == TOK.decode(first, skip_special_tokens=False)
     return second[len(first) :], message
@@ -94,10 +94,9 @@ async def test_an_answer_that_was_cut_by_length_gets_the_close_of_the_template(s
     ids = spelled(TEXT)
     engine = Sampler([*ids, END], [END])
     async with exact(engine) as (_, client):
-        user = {"role": "user", "content": "Tell."}
-        body = {"messages": [user], "max_tokens": 9, "stream": stream}
+        body = {"messages": [USER], "max_tokens": 9, "stream": stream}
         assert (await client.post("/v1/chat/completions", json=body)).status_code == 200
-        await complete(client, [user, {"role": "assistant", "content": TEXT[:9]}, user])
+        await complete(client, [USER, {"role": "assistant", "content": TEXT[:9]}, USER])
     first, second = engine.ids
     assert second[len(first) : len(first) + 10] == [*ids[:9], END]
 
@@ -148,11 +147,10 @@ async def test_each_of_several_answers_keeps_its_own_ids(kind):
     else:
         engine = Sampler(*answers, [END], [END])
     async with exact(engine) as (_, client):
-        user = {"role": "user", "content": "Tell."}
-        choices = (await complete(client, [user], n=2))["choices"]
+        choices = (await complete(client, [USER], n=2))["choices"]
         assert [choice["message"]["content"] for choice in choices] == texts
         for choice in choices:
-            await complete(client, [user, choice["message"], user])
+            await complete(client, [USER, choice["message"], USER])
     first = engine.ids[0]
     for ids, prompt in zip(answers, engine.ids[-2:], strict=True):
         assert prompt[len(first) : len(first) + len(ids)] == ids
@@ -177,21 +175,17 @@ async def test_arguments_that_were_serialised_again_are_the_same_message():
 
 
 async def test_an_incomplete_call_is_not_kept():
-    engine = Sampler([*spelled(f"I look.\n{CALL[:40]}")], [END])
-    async with exact(engine) as (server, client):
-        user = {"role": "user", "content": "Tell."}
-        message = (await complete(client, [user], tools=[TOOL]))["choices"][0]["message"]
-        await complete(client, [user, {"role": "assistant", "content": message["content"]}, user], tools=[TOOL])
-        assert server._app.service.prompts.counts.kept_ids == 0
+    said = spelled(f"I look.\n{CALL[:40]}")
+    found, _ = await second_prompt(said, back=lambda message: message | {"tool_calls": []}, tools=[TOOL])
+    assert found == canonical(found)
 
 
 async def test_thinking_that_a_client_drops_makes_another_message():
     engine = Sampler([*spelled("<think>\nIt flows.\n</think>\n\nYes."), END], [END])
     async with exact(engine) as (server, client):
-        user = {"role": "user", "content": "Tell."}
-        message = (await complete(client, [user]))["choices"][0]["message"]
+        message = (await complete(client, [USER]))["choices"][0]["message"]
         assert message["reasoning_content"].strip() == "It flows."
-        await complete(client, [user, {"role": "assistant", "content": message["content"]}, user])
+        await complete(client, [USER, {"role": "assistant", "content": message["content"]}, USER])
         assert server._app.service.prompts.counts.kept_ids == 0
     assert engine.ids[1] == canonical(engine.ids[1])
 
@@ -201,18 +195,16 @@ async def test_what_was_not_delivered_to_this_client_is_canonical():
     for headers, text in (({"authorization": "Bearer two"}, TEXT), ({"authorization": "Bearer one"}, TEXT + "!")):
         engine = Sampler(ids, [END], [END])
         async with exact(engine, api_key=["one", "two"]) as (_, client):
-            user = {"role": "user", "content": "Tell."}
-            await complete(client, [user], headers={"authorization": "Bearer one"})
-            await complete(client, [user, {"role": "assistant", "content": text}, user], headers=headers)
+            await complete(client, [USER], headers={"authorization": "Bearer one"})
+            await complete(client, [USER, {"role": "assistant", "content": text}, USER], headers=headers)
         assert engine.ids[1] == canonical(engine.ids[1])
 
 
 async def test_no_store_keeps_an_answer_out():
     engine = Sampler([*spelled(TEXT), END], [END])
     async with exact(engine) as (_, client):
-        user = {"role": "user", "content": "Tell."}
-        await complete(client, [user], headers={"cache-control": "no-store"})
-        await complete(client, [user, {"role": "assistant", "content": TEXT}, user])
+        await complete(client, [USER], headers={"cache-control": "no-store"})
+        await complete(client, [USER, {"role": "assistant", "content": TEXT}, USER])
     assert engine.ids[1] == canonical(engine.ids[1])
 
 
@@ -221,11 +213,10 @@ async def test_ids_that_the_engine_did_not_tell_are_inferred():
     steps = [text[0], EngineStep([*text[1:4]], inferred=2), *text[4:], END]
     engine = Sampler(steps, [END])
     async with exact(engine) as (server, client):
-        user = {"role": "user", "content": "Tell."}
-        message = (await complete(client, [user]))["choices"][0]["message"]
+        message = (await complete(client, [USER]))["choices"][0]["message"]
         prompts = server._app.service.prompts
         found = prompts.render(
-            [user, message],
+            [USER, message],
             template=server._app.service._answer.__self__._engines.template,
             tokenizer=TOK,
             tenant=prompts._store.kept[0].key[0],
@@ -255,10 +246,9 @@ async def test_anthropics_messages_keep_the_sampled_ids():
     ids = [*spelled(TEXT), END]
     engine = Sampler(ids, [END])
     async with exact(engine) as (_, client):
-        user = {"role": "user", "content": "Tell."}
         options = {"path": "/v1/messages", "model": "default", "max_tokens": 99}
-        message = await complete(client, [user], **options)
-        await complete(client, [user, {"role": "assistant", "content": message["content"]}, user], **options)
+        message = await complete(client, [USER], **options)
+        await complete(client, [USER, {"role": "assistant", "content": message["content"]}, USER], **options)
     first, second = engine.ids
     assert second[len(first) : len(first) + len(ids)] == ids
 

@@ -5,12 +5,12 @@ import json
 
 import anthropic
 import pytest
-from anthropic import Anthropic, AsyncAnthropic
+from anthropic import Anthropic
 from anthropic.types import Message, MessageTokensCount, RawMessageStreamEvent
 from anthropic.types.shared import ErrorResponse
 from case_tables import cases
 from pydantic import TypeAdapter
-from serving import TOK, Endless, Script, eventually, http_of, serving
+from serving import TOK, Endless, Script, anthropic_of, eventually, http_of, serving
 
 from tokenweir.encode.errors import EngineError
 from tokenweir.stream.serve.limits.limits import Limits
@@ -33,11 +33,6 @@ TOOL = {"name": "weather", "description": "Look outside.", "input_schema": {"typ
 SAMPLING = {"temperature": 0, "top_k": 3}
 EVENT = TypeAdapter(RawMessageStreamEvent)
 HEADER = {"type": "text", "text": "x-anthropic-billing-header: cc_version=2.1.197.8a4; cch=1a2b3;"}
-
-
-def client_of(server, **options):
-    url = f"http://127.0.0.1:{server.port}"
-    return AsyncAnthropic(base_url=url, max_retries=0, **({"api_key": "k"} | options))
 
 
 async def posted(server, body, path="", **headers):
@@ -79,7 +74,7 @@ def events_of(text):
 
 async def test_a_message_with_thinking():
     engine = Script(*THINKING)
-    async with serving({"demo": engine}) as server, client_of(server) as client:
+    async with serving({"demo": engine}) as server, anthropic_of(server) as client:
         message = await client.messages.create(model="demo", max_tokens=100, messages=HI, extra_body=SAMPLING)
     Message.model_validate(message.to_dict())
     thinking, text = message.content
@@ -139,7 +134,7 @@ async def test_the_tool_runner_goes_on_without_a_thread():
         return f"Sunny in {city}"
 
     engine = Script(CALL, "<|im_end|>")
-    async with serving(engine, template=WITH_TOOLS) as server, client_of(server) as client:
+    async with serving(engine, template=WITH_TOOLS) as server, anthropic_of(server) as client:
         runner = client.beta.messages.tool_runner(**BASICS, messages=HI, tools=[weather])
         messages = []
         async for message in runner:
@@ -166,7 +161,7 @@ async def test_a_call_that_was_cut_off_is_in_the_stream_and_not_in_the_message()
 
 
 async def test_a_stop_sequence_ends_the_message_and_is_told():
-    async with serving(Script("one two three", "<|im_end|>")) as server, client_of(server) as client:
+    async with serving(Script("one two three", "<|im_end|>")) as server, anthropic_of(server) as client:
         message = await client.messages.create(**BASICS, messages=HI, stop_sequences=["two", "three"])
     assert (message.content[0].text, message.stop_reason, message.stop_sequence) == ("one ", "stop_sequence", "two")
 
@@ -176,7 +171,7 @@ async def test_more_tokens_than_the_context_has_left_are_no_error():
         context_size = 60
 
     long = "on and " * 60
-    async with serving({"small": Small(long), "default": Script(long)}) as server, client_of(server) as client:
+    async with serving({"small": Small(long), "default": Script(long)}) as server, anthropic_of(server) as client:
         full = await client.messages.create(model="small", max_tokens=20_000, messages=HI)
         cut = await client.messages.create(model="default", max_tokens=7, messages=HI)
     assert (full.stop_reason, cut.stop_reason) == ("model_context_window_exceeded", "max_tokens")
@@ -187,7 +182,7 @@ async def test_more_tokens_than_the_context_has_left_are_no_error():
 async def test_an_answer_goes_on_with_the_assistants_last_message():
     engine = Script("B)", "<|im_end|>")
     asked = [*HI, {"role": "assistant", "content": "The answer is ("}]
-    async with serving(engine, template=WITH_TOOLS) as server, client_of(server) as client:
+    async with serving(engine, template=WITH_TOOLS) as server, anthropic_of(server) as client:
         message = await client.messages.create(**BASICS, messages=asked)
     assert message.content[0].text == "B)"
     assert engine.prompts[0].endswith("<|im_start|>assistant\nThe answer is (")
@@ -261,7 +256,7 @@ async def test_keys_of_both_headers_are_taken():
         assert (await posted(server, body, **both)).status_code == 200
         wrong = await posted(server, body, **{"x-api-key": "guess"})
         none = await posted(server, body)
-        async with client_of(server, api_key="guess") as client:
+        async with anthropic_of(server, api_key="guess") as client:
             with pytest.raises(anthropic.AuthenticationError, match="the API key is wrong"):
                 await client.messages.create(**body)
     for answer in (wrong, none):
@@ -303,7 +298,7 @@ async def test_other_paths_keep_openais_form():
 
 async def test_an_engine_that_fails_in_the_middle_ends_the_stream_with_an_error_event():
     engine = Script("Hello", EngineError("secret path"))
-    async with serving(engine) as server, client_of(server) as client:
+    async with serving(engine) as server, anthropic_of(server) as client:
         answer = await posted(server, BASICS | {"messages": HI, "stream": True})
         with pytest.raises(anthropic.InternalServerError):
             await client.messages.create(**BASICS, messages=HI)
@@ -318,14 +313,14 @@ async def test_an_engine_that_fails_in_the_middle_ends_the_stream_with_an_error_
 
 async def test_rates_and_places_hold_for_messages_too():
     limits = Limits(max_requests_per_minute=1, drain_timeout=0.2)
-    async with serving(Script("Hello", "<|im_end|>"), limits=limits) as server, client_of(server) as client:
+    async with serving(Script("Hello", "<|im_end|>"), limits=limits) as server, anthropic_of(server) as client:
         await client.messages.create(**BASICS, messages=HI)
         with pytest.raises(anthropic.RateLimitError) as refused:
             await client.messages.count_tokens(model="default", messages=HI)
     assert int(refused.value.response.headers["retry-after"]) > 0
     engine = Endless()
     limits = Limits(max_generations=1, drain_timeout=0.2)
-    async with serving(engine, limits=limits) as server, client_of(server) as client:
+    async with serving(engine, limits=limits) as server, anthropic_of(server) as client:
         async with client.messages.stream(**BASICS | {"max_tokens": 8000}, messages=HI) as stream:
             await anext(aiter(stream))
             with pytest.raises(anthropic.APIStatusError) as full:
@@ -342,11 +337,11 @@ async def test_silence_is_filled_with_ping_events():
         assert events.count('event: ping\ndata: {"type":"ping"}') >= 4
         assert ": keep-alive" not in reply.text
         events_of("\n\n".join(event for event in events if "ping" not in event))
-        async with client_of(server) as client, client.messages.stream(**BASICS, messages=HI) as stream:
+        async with anthropic_of(server) as client, client.messages.stream(**BASICS, messages=HI) as stream:
             assert await stream.get_final_text() == "b"
 
 
 async def test_models_are_listed_for_both_clients():
-    async with serving({"demo": Script("Hello")}) as server, client_of(server) as client:
+    async with serving({"demo": Script("Hello")}) as server, anthropic_of(server) as client:
         listed = [model async for model in client.models.list()]
     assert [(model.id, model.type, model.display_name) for model in listed] == [("demo", "model", "demo")]

@@ -1,16 +1,14 @@
 """The page's files, and the policy under which a browser runs them."""
 
-import asyncio
 import hashlib
 import re
 from posixpath import dirname, join, normpath
 
 import httpx
-import uvicorn
 from case_tables import cases
 from fastapi import FastAPI
 from page_in_browser import answer, ask, chatting, says
-from serving import TOK, Script, eventually
+from serving import TOK, Script, uvicorn_of
 
 import tokenweir
 from tokenweir.stream.serve.page import PAGE, PAGE_POLICY
@@ -82,16 +80,11 @@ async def test_every_file_is_served_without_a_key_under_the_policy(browser):
 async def test_the_page_of_a_mounted_application(browser):
     app = FastAPI()
     app.mount("/llm", tokenweir.asgi_app(engine={"demo": Script("Hello", "<|im_end|>")}, tokenizer=TOK))
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, ws="websockets-sansio"))
-    serving = asyncio.create_task(server.serve())
-    await eventually(lambda: server.started)
-    port = server.servers[0].sockets[0].getsockname()[1]
-    page = await browser.new_page()
-    await page.goto(f"http://127.0.0.1:{port}/llm/")
-    await ask(page, "hi")
-    await says(answer(page).locator(".answer"), "Hello")
-    await page.get_by_role("button", name="Tokens", exact=True).click()
-    await page.locator(".token.control").first.wait_for()
-    await page.close()
-    server.should_exit = True
-    await serving
+    async with uvicorn_of(app) as address:
+        page = await browser.new_page()
+        await page.goto(f"{address}/llm/")
+        await ask(page, "hi")
+        await says(answer(page).locator(".answer"), "Hello")
+        await page.get_by_role("button", name="Tokens", exact=True).click()
+        await page.locator(".token.control").first.wait_for()
+        await page.close()

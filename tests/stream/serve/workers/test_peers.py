@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import httpx
 import pytest
-from serving import TOK, Script, say, socket_to, until
+from serving import TOK, Script, http_of, metrics_of, say, socket_to, until
 from websockets.exceptions import ConnectionClosed
 
 from tokenweir.stream.serve.answers.response_task import Responses
@@ -33,9 +33,8 @@ async def workers(folder, **engines):
 
 
 async def respond(server, **body):
-    async with httpx.AsyncClient(timeout=20) as client:
-        answer = await client.post(f"http://127.0.0.1:{server.port}/v1/responses", json={"input": "hi"} | body)
-    return answer.json()
+    async with http_of(server) as client:
+        return (await client.post("/v1/responses", json={"input": "hi"} | body)).json()
 
 
 def slow():
@@ -89,12 +88,10 @@ async def test_a_conversation_is_its_clients_alone(tmp_path):
     async with AsyncExitStack() as stack:
         a = await stack.enter_async_context(worker(tmp_path, "a", Script("x<|im_end|>"), api_key=["one", "two"]))
         b = await stack.enter_async_context(worker(tmp_path, "b", Script("y<|im_end|>"), api_key=["one", "two"]))
-        client = await stack.enter_async_context(httpx.AsyncClient())
 
         async def ask(server, key, **body):
-            url = f"http://127.0.0.1:{server.port}/v1/responses"
-            headers = {"authorization": f"Bearer {key}"}
-            return (await client.post(url, json={"input": "hi"} | body, headers=headers)).json()
+            async with http_of(server, key=key) as client:
+                return (await client.post("/v1/responses", json={"input": "hi"} | body)).json()
 
         mine = (await ask(a, "one"))["id"]
         assert (await ask(b, "two", previous_response_id=mine))["error"]["code"] == "previous_response_not_found"
@@ -198,10 +195,8 @@ async def test_a_worker_that_is_replaced_ends_its_streams_and_leaves_its_convers
             response = await respond(server, input="and", previous_response_id=begun)
             assert response["status"] == "completed"
         assert "three" in engine.prompts[0]
-        async with httpx.AsyncClient() as client:
-            text = (await client.get(f"http://127.0.0.1:{other.port}/metrics")).text
-        done = 'tokenweir:request_success_total{finished_reason="stop",model_name="default"} 4.0'
-        assert done in text
+        done = 'tokenweir:request_success_total{finished_reason="stop",model_name="default"}'
+        assert (await metrics_of(other))[done] == 4
         reference = {"type": "item_reference", "id": resumed[-1]["response"]["output"][0]["id"]}
         for server in (new, other):
             response = await respond(server, input=[reference, {"role": "user", "content": "and"}])

@@ -2,13 +2,12 @@
 
 import json
 
-import anthropic
 import pytest
 from anthropic.types import ServerToolUseBlockParam, UserMessageParam
 from anthropic.types.beta import BetaContentBlockParam
 from case_tables import cases
 from pydantic import TypeAdapter
-from serving import Script, serving
+from serving import Script, anthropic_of, serving
 
 from tokenweir.stream.serve.wire.anthropic.requests import parse_message
 from tokenweir.stream.serve.wire.shared.errors import RequestError
@@ -136,10 +135,7 @@ async def test_the_client_sends_a_history_of_another_server():
         {"role": "assistant", "content": [used("web_search", {}), result("web_search", [HIT])]},
         UserMessageParam(role="user", content="more"),
     ]
-    async with (
-        serving(engine, template=template) as server,
-        anthropic.AsyncAnthropic(base_url=f"http://127.0.0.1:{server.port}", api_key="k", max_retries=0) as client,
-    ):
+    async with serving(engine, template=template) as server, anthropic_of(server) as client:
         message = await client.messages.create(model="default", max_tokens=9, messages=messages)
         assert await client.messages.count_tokens(model="default", messages=messages)
     assert message.content[0].text == "Ok."
