@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -121,6 +121,12 @@ def _history(path: Path | None) -> History:
     from prompt_toolkit.history import FileHistory, InMemoryHistory
 
     class Kept(FileHistory):
+        def load_history_strings(self) -> Iterable[str]:
+            try:
+                return super().load_history_strings()
+            except OSError:  # it could be read a moment ago
+                return ()
+
         def store_string(self, string: str) -> None:
             with contextlib.suppress(OSError):  # a full disk must not end the conversation
                 super().store_string(string)
