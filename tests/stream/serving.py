@@ -3,7 +3,7 @@
 import asyncio
 import json
 import socket
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import fields
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -148,6 +148,18 @@ def posting(path, body=b"", length=None, more=b""):
     length = len(body) if length is None else length
     head = f"POST {path} HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n".encode()
     return head + HOST + more + b"\r\n" + body
+
+
+@asynccontextmanager
+async def raw_socket(server, address="127.0.0.1"):
+    """A reader and a writer of a connection from an address."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port, local_addr=(address, 0))
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
 
 
 async def say(websocket, **event):

@@ -18,6 +18,7 @@ from serving import (
     fetch,
     http_of,
     posting,
+    raw_socket,
     say,
     serving,
     small_socket,
@@ -330,12 +331,10 @@ async def test_one_client_cannot_have_all_engines():
 
 
 async def test_who_does_not_send_the_rest_of_a_request_is_told_so():
-    async with serving(Script(), request_timeout=0.2) as server, asyncio.timeout(20):
-        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    async with serving(Script(), request_timeout=0.2) as server, raw_socket(server) as (reader, writer):
         writer.write(posting("/v1/responses", b"{", 100))
-        answer = await reader.readuntil(b"}}")
+        answer = await asyncio.wait_for(reader.readuntil(b"}}"), 20)
         assert b" 408 " in answer and b"request_timeout" in answer
-        writer.close()
 
 
 async def test_responses_of_another_client_cannot_be_read():

@@ -20,6 +20,7 @@ from serving import (
     fetch,
     http_of,
     posting,
+    raw_socket,
     say,
     serving,
     socket_to,
@@ -43,19 +44,13 @@ CHUNKED = (
 
 async def sent(server, *parts):
     """Return the server's answer to bytes, up to the end of the connection; empty if it only closes it."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-    answer = b""
-    try:
-        async with asyncio.timeout(20):
+    with suppress(ConnectionError):
+        async with raw_socket(server) as (reader, writer), asyncio.timeout(20):
             for part in parts:
                 writer.write(part)
                 await writer.drain()
-            answer = await reader.read()
-    except ConnectionError:
-        pass
-    finally:
-        writer.close()
-    return answer
+            return await reader.read()
+    return b""
 
 
 @pytest.mark.parametrize(
@@ -93,15 +88,13 @@ async def test_a_refusal_is_not_written_into_another_answer():
     body = b'{"prompt":"hi","stream":true,"max_tokens":1000000}'
     engine = Endless()
     async with serving(engine, max_output_tokens=10**9) as server:
-        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-        async with asyncio.timeout(20):
+        async with raw_socket(server) as (reader, writer), asyncio.timeout(20):
             writer.write(posting("/v1/completions", body))
             answer = await reader.readuntil(b"data: ")
             writer.write(CHUNKED + b"X-A: a\r\n\r\n")
             with suppress(ConnectionError):
                 while more := await reader.read(1 << 16):
                     answer += more
-        writer.close()
         assert answer.count(b"HTTP/1.1 ") == 1 and b"400" not in answer[:20]
         await eventually(lambda: engine.closed and not server._uvicorn.server_state.connections)
 
@@ -191,8 +184,7 @@ SOCKET = HANDSHAKE.removesuffix(HOST).decode().replace("GET ", "GET {}")
 
 async def told(server, *parts):
     """The frames that a server answers on a websocket to bytes, up to its end of the connection, which must be clean."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-    async with asyncio.timeout(20):
+    async with raw_socket(server) as (reader, writer), asyncio.timeout(20):
         writer.write(HANDSHAKE + b"\r\n")
         await reader.readuntil(b"\r\n\r\n")
         for part in parts:
@@ -265,8 +257,7 @@ async def test_few_pipelined_requests_are_parsed_before_their_turn(body):
                 yield ids
 
     first = b'{"messages": [{"role": "user", "content": "hi"}]}'
-    async with serving(Waiting("fine", "<|im_end|>")) as server:
-        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    async with serving(Waiting("fine", "<|im_end|>")) as server, raw_socket(server) as (reader, writer):
         writer.write(posting("/v1/chat/completions", first))
         await eventually(lambda: server._app.service.admission.generations)
         line = b"POST" if body else b"GET"
@@ -283,7 +274,6 @@ async def test_few_pipelined_requests_are_parsed_before_their_turn(body):
                 answers += await reader.read(1 << 16)
                 assert len(connection.pipeline) <= MOST_QUEUED + 1
         assert answers.startswith(b"HTTP/1.1 200 ") and answers.count(b"fine") == 1
-        writer.close()
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -291,8 +281,7 @@ async def test_few_pipelined_requests_are_parsed_before_their_turn(body):
 async def test_an_upgrade_waits_for_the_answers_before_it(stream, between):
     body = json.dumps({"messages": [{"role": "user", "content": "hi"}], "stream": stream}).encode()
     async with serving(Script(0.1, "fine", "<|im_end|>")) as server:
-        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-        async with asyncio.timeout(20):
+        async with raw_socket(server) as (reader, writer), asyncio.timeout(20):
             writer.write(posting("/v1/chat/completions", body) + between + HANDSHAKE + b"\r\n")
             answers = await reader.readuntil(b"HTTP/1.1 101 ")
             assert answers.startswith(b"HTTP/1.1 200 ") and b"fine" in answers
@@ -300,7 +289,6 @@ async def test_an_upgrade_waits_for_the_answers_before_it(stream, between):
             await reader.readuntil(b"\r\n\r\n")
             writer.write(bytes([0x88, 0x80]) + bytes(4))  # a close frame, which the websocket answers
             assert (await reader.read())[:1] == b"\x88"
-        writer.close()
         await eventually(lambda: not server._app.service.sockets.count)
 
 
@@ -325,12 +313,10 @@ async def test_a_request_names_one_host(begin, hosts, status):
 @pytest.mark.parametrize("begin", ["GET {}/health HTTP/1.1\r\n", SOCKET], ids=["HTTP", "websocket"])
 @pytest.mark.parametrize(("uri", "host", "allowed"), CASES["the_host_of_an_absolute_uri_counts"])
 async def test_the_host_of_an_absolute_uri_counts(begin, uri, host, allowed):
-    async with serving(Script("fine", "<|im_end|>")) as server:
-        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    async with serving(Script("fine", "<|im_end|>")) as server, raw_socket(server) as (reader, writer):
         writer.write(f"{begin.format(uri)}Host: {host}\r\n\r\n".encode())
         async with asyncio.timeout(20):
             status = (await reader.readline()).split()[1]
-        writer.close()
         assert status in ((b"200", b"101") if allowed else (b"403",))
 
 
@@ -366,8 +352,7 @@ async def test_a_client_that_is_still_sending_hears_that_its_message_is_too_larg
 async def test_nothing_is_sent_behind_the_goodbye():
     request = json.dumps({"type": "response.create", "input": "hi"}).encode()
     engine = Endless()
-    async with serving(engine, max_output_tokens=10**9) as server:
-        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    async with serving(engine, max_output_tokens=10**9) as server, raw_socket(server) as (reader, writer):
         async with asyncio.timeout(20):
             writer.write(HANDSHAKE + b"\r\n")
             await reader.readuntil(b"\r\n\r\n")
@@ -377,7 +362,6 @@ async def test_nothing_is_sent_behind_the_goodbye():
                 seen += await reader.read(1 << 16)
             writer.write(bytes([0x88, 0x82, 0, 0, 0, 0]) + struct.pack("!H", 1000))
             seen += await reader.read()
-        writer.close()
     opcodes = [*frames(seen)]
     assert opcodes[-1] == 8 and set(opcodes[:-1]) == {1}
 

@@ -8,7 +8,7 @@ from collections import Counter
 from contextlib import aclosing
 
 import pytest
-from serving import TOK, Endless, Script, eventually, http_of, posting, say, serving, socket_to, until
+from serving import TOK, Endless, Script, eventually, http_of, posting, raw_socket, say, serving, socket_to, until
 
 from tokenweir.encode.errors import EngineError, TemplateError
 from tokenweir.stream.engines.engine_server import MAX_EVENT_BYTES
@@ -61,10 +61,9 @@ MESSAGES = [{"role": "user", "content": "hi"}]
 
 
 async def post(server, path, *, read_all=True, **body):
-    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-    writer.write(posting(f"/v1/{path}", json.dumps(body).encode(), more=b"Connection: close\r\n"))
-    await reader.read(-1 if read_all else 300)
-    writer.close()
+    async with raw_socket(server) as (reader, writer):
+        writer.write(posting(f"/v1/{path}", json.dumps(body).encode(), more=b"Connection: close\r\n"))
+        await reader.read(-1 if read_all else 300)
 
 
 async def over_a_websocket(server, last="response.completed", **event):

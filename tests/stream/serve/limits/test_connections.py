@@ -2,10 +2,10 @@
 
 import asyncio
 import json
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, suppress
 
 import pytest
-from serving import HANDSHAKE, HOST, Endless, Script, eventually, posting, serving, socket_to
+from serving import HANDSHAKE, HOST, Endless, Script, eventually, posting, raw_socket, serving, socket_to
 from websockets.exceptions import InvalidStatus
 
 from tokenweir.stream.serve.limits.admission import Admission
@@ -18,17 +18,6 @@ pytestmark = pytest.mark.anyio
 
 def open_sockets(server):
     return len(server._uvicorn.server_state.connections)
-
-
-@asynccontextmanager
-async def raw_socket(server, address="127.0.0.1"):
-    reader, writer = await asyncio.open_connection("127.0.0.1", server.port, local_addr=(address, 0))
-    try:
-        yield reader, writer
-    finally:
-        writer.close()
-        with suppress(ConnectionError):
-            await writer.wait_closed()
 
 
 async def health(server, address="127.0.0.1", head=b""):

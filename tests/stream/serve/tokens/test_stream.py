@@ -172,6 +172,13 @@ def forged(state, **changes):
     return {"state": b64encode(msgspec.msgpack.encode(list(fields.values()))).decode()}
 
 
+def with_decoder(state, change):
+    """A state whose decoder's content is another, with a check that is right."""
+    inside = msgspec.msgpack.decode(b64decode(state["state"]))[0]
+    belongs = inside[len(MAGIC) + 1 :][:DIGEST]
+    return forged(state, decoder=saved_state.write_state(change(saved_state.read_state(inside, belongs)), belongs))
+
+
 async def test_a_hostile_state_is_refused():
     chunk = {"choices": [{"index": 0, "token_ids": TOK.encode("more"), "finish_reason": None}]}
     async with serving(Script(""), template=TEMPLATE) as server, http_of(server) as client:
@@ -194,6 +201,7 @@ async def test_a_hostile_state_is_refused():
             forged(state, chars=2**64 - 1),
             forged(state, decoder=b"twd" + b"\x00" * 60),
             forged(state, decoder=b"x"),
+            forged(state, decoder=b""),  # does not begin anew
             *(
                 {"state": text[:place] + ("A" if text[place] != "A" else "B") + text[place + 1 :]}
                 for place in range(8, 60)
@@ -213,27 +221,14 @@ async def test_a_hostile_state_is_refused():
 
 async def test_a_state_whose_parts_contradict_each_other_is_refused():
     async with serving(Script(""), template=TEMPLATE) as server, http_of(server) as client:
-        states = []
-        for text in ("one", "<thi"):
-            _, carried = await derender(client, CHAT, [TOK.encode(text)], last=None, first=FIRST, **SAID)
-            states.append((carried, msgspec.msgpack.decode(b64decode(carried["state"]))[0]))
-        (carried, one), (_, other) = states
-        belongs = one[len(MAGIC) + 1 :][:DIGEST]
-        holding = replace(
-            saved_state.read_state(one, belongs), splitter=saved_state.read_state(other, belongs).splitter
-        )
-        state = forged(carried, decoder=saved_state.write_state(holding, belongs))
+        decoders = []
+        for text in ("<thi", "one"):
+            _, state = await derender(client, CHAT, [TOK.encode(text)], last=None, first=FIRST, **SAID)
+            with_decoder(state, lambda said: decoders.append(said) or said)
+        wrong = with_decoder(state, lambda said: replace(said, splitter=decoders[0].splitter))
         chunk = {"choices": [{"index": 0, "token_ids": TOK.encode("more")}]}
-        error = await post(client, CHAT, {"stream": True, "generate_chunk": chunk, "stream_state": state} | SAID, 400)
+        error = await post(client, CHAT, {"stream": True, "generate_chunk": chunk, "stream_state": wrong} | SAID, 400)
     assert error["error"]["param"] == "stream_state"
-
-
-async def test_a_state_without_a_decoder_does_not_begin_anew():
-    chunk = {"choices": [{"index": 0, "token_ids": TOK.encode("more")}]}
-    async with serving(Script(""), template=TEMPLATE) as server, http_of(server) as client:
-        _, state = await derender(client, CHAT, [TOK.encode("one")], last=None, first=FIRST, **SAID)
-        body = {"stream": True, "generate_chunk": chunk, "stream_state": forged(state, decoder=b"")} | SAID
-        assert (await post(client, CHAT, body, 400))["error"]["param"] == "stream_state"
 
 
 @pytest.mark.parametrize(("body", "param"), CASES["what_cannot_be_decoded_is_refused_by_name"])
@@ -265,14 +260,6 @@ async def test_any_worker_takes_any_chunk():
     message, end = joined(chunks)
     assert json.loads(message["calls"][0][1]) == {"city": "Rome"} and end == ("tool_calls", None)
     assert len({chunk["id"] for chunk in chunks}) == 1
-
-
-def with_decoder(state, change):
-    """A state whose decoder's content is another, with a check that is right."""
-    inside = list(msgspec.msgpack.decode(b64decode(state["state"])))
-    belongs = inside[0][len(MAGIC) + 1 :][:DIGEST]
-    inside[0] = saved_state.write_state(change(saved_state.read_state(inside[0], belongs)), belongs)
-    return {"state": b64encode(msgspec.msgpack.encode(inside)).decode()}
 
 
 async def test_a_long_state_is_refused_off_the_event_loop(monkeypatch):

@@ -15,6 +15,7 @@ from serving import (
     client_of,
     eventually,
     fetch,
+    raw_socket,
     say,
     serving,
     small_socket,
@@ -204,14 +205,15 @@ async def test_connections_stay_open_between_two_requests_for_the_keep_alive_tim
     async with serving(Script()) as server:  # above the 60 s of proxies
         assert server._uvicorn.config.timeout_keep_alive == Limits().keep_alive_timeout == 75
     get = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
-    async with serving(Script(), keep_alive_timeout=0.2, request_timeout=60) as server:
-        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    async with (
+        serving(Script(), keep_alive_timeout=0.2, request_timeout=60) as server,
+        raw_socket(server) as (reader, writer),
+    ):
         for _ in range(2):
             writer.write(get)
             assert (await reader.readuntil(b"}")).startswith(b"HTTP/1.1 200 ")
         async with asyncio.timeout(20):
             assert await reader.read() == b""
-        writer.close()
 
 
 async def test_closing_lets_a_response_end_and_goes_away():
