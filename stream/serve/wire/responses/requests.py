@@ -365,8 +365,13 @@ def previous_response_id_of(data: str | bytes) -> str | None:
 
 def _checked(event: dict[str, Any], struct: type[T], max_items: int) -> T:
     count_items(event, ("input", "tools"), max_items)
-    event = _supported(event, struct)
-    return convert(_tools_marked(event), struct)
+    kept = offered_fields(event, struct, ignored=_IGNORED, neutral=_NEUTRAL)
+    if isinstance(items := kept.get("input"), list):  # those without `type` get it
+        kept["input"] = [
+            _tools_marked({**item, "type": kind}) if isinstance(item, dict) and (kind := _type_of(item)) else item
+            for item in items
+        ]
+    return convert(_tools_marked(kept), struct)
 
 
 def _type_of(item: dict[str, Any]) -> Any:
@@ -386,17 +391,3 @@ def _tools_marked(owner: Any) -> Any:
             for tool in tools
         ]
     }
-
-
-def _supported(event: dict[str, Any], struct: type[Struct]) -> dict[str, Any]:
-    """Return the supported fields of the event that are set.
-
-    Input items without `type` get it. Raises as `offered_fields`.
-    """
-    kept = offered_fields(event, struct, ignored=_IGNORED, neutral=_NEUTRAL)
-    if isinstance(items := kept.get("input"), list):
-        kept["input"] = [
-            _tools_marked({**item, "type": kind}) if isinstance(item, dict) and (kind := _type_of(item)) else item
-            for item in items
-        ]
-    return kept
