@@ -104,17 +104,6 @@ def test_a_split_character_joins_from_its_tokens_bytes(tok):
     assert decoder.finish()[-1].alignment == Alignment([], [], 2, 3)
 
 
-def test_channels_have_offsets_of_their_own(mistral_tok):
-    decoder = ChatDecoder(mistral_tok, alignment=True)
-    deltas = decoder.feed(mistral_tok.encode("[THINK]ab[/THINK]c")) + decoder.feed([100]) + decoder.finish()
-    assert [(type(d), d.alignment.char_start) for d in deltas] == [
-        (ReasoningDelta, 0),
-        (TextDelta, 0),
-        (TextDelta, 1),
-        (Finish, 2),
-    ]
-
-
 @pytest.mark.parametrize("size", [1, 7])
 def test_calls_have_offsets_of_their_own(tok, size):
     text = "".join(f'<tool_call>{{"name": "f", "arguments": {{"a": "{a}"}}}}</tool_call>' for a in ("é", "日本"))
@@ -156,10 +145,6 @@ def test_what_are_no_logprobs(tok, logprobs, message):
         assert decoder.finish()[-1].usage.completion_tokens == 0
 
 
-def test_logprobs_without_alignment_are_not_carried(tok):
-    assert ChatDecoder(tok).feed([65], [-1.0]) == [TextDelta("A", [65])]
-
-
 def test_logprobs_may_be_an_array(tok):
     alignment = ChatDecoder(tok, alignment=True).feed([65, 66], np.array([-1.0, -2.0]))[0].alignment
     assert alignment.logprobs == [-1.0, -2.0]
@@ -172,14 +157,3 @@ def test_after_a_bad_id_logprobs_still_go_with_their_ids(tok):
         decoder.feed([65, 10**6, 66], [-1.0, -2.0, -3.0])
     [delta] = decoder.feed([67], [-4.0])
     assert (delta.text, delta.alignment.logprobs) == ("AC", [-1.0, -4.0])
-
-
-def test_a_copy_and_a_reset_have_alignments_of_their_own(tok):
-    decoder = ChatDecoder(tok, alignment=True)
-    decoder.feed([65, 0xC3], [-1.0, -2.0])
-    branch = decoder.copy()
-    assert decoder.feed([0xA9], [-3.0]) == branch.feed([0xA9], [-3.0])
-    branch.feed([66], [-4.0])
-    assert decoder.feed([67], [-5.0])[0].alignment == Alignment([-5.0], [b"C"], 2, 3, [], [True])
-    decoder.reset()
-    assert decoder.feed([67])[0].alignment == Alignment([None], [b"C"], 0, 0, [], [True])

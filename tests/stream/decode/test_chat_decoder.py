@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import json
 import re
-from functools import cache
-from itertools import chain
 
 import numpy as np
 import pytest
@@ -28,31 +26,6 @@ from tokenweir.stream.events.merge import merge
 CASES = cases(__file__)
 
 TEXTS = CASES["texts"]
-OPTIONS = st.fixed_dictionaries(
-    {},
-    optional={
-        "stop": st.lists(st.sampled_from(["\n\n", "ox", "User:", "<", "x", "\n\nU", "日", "H"]), max_size=3),
-        "stop_scope": st.sampled_from(["answer", "reasoning", "all"]),
-        "reasoning": st.sampled_from(["auto", "strip", None, "think", "mistral"]),
-        "max_tokens": st.integers(12, 30),
-        "min_tokens": st.integers(0, 12),
-        "include_stop": st.booleans(),
-        "ignore_eos": st.booleans(),
-        "skip_special_tokens": st.booleans(),
-        "stop_token_ids": st.sampled_from([(), (65,), (260,)]),
-        "prompt_ids": st.sampled_from([(), (65, 0xF0), tuple(b"<think>\n")]),
-    },
-)
-
-
-@cache
-def some_ids(tok):
-    """Ids of texts that tags and stops are made of, and any ids at all."""
-    texts = (
-        [tok.encode(text) for text in TEXTS] + [list(text.encode()) for text in TEXTS] + [[tok.token_to_id("<skip>")]]
-    )
-    words = st.sampled_from(texts) | st.lists(st.integers(0, tok.vocab_size - 1), max_size=3)
-    return st.lists(words, max_size=20).map(lambda lists: list(chain(*lists)))
 
 
 def consumed(deltas):
@@ -75,13 +48,6 @@ def test_an_id_is_in_the_delta_with_its_last_byte(tok, words, data):
             expected = [token_id for token_id, end in zip(ids[place:], ends[place:], strict=True) if end <= sent]
             assert delta.token_ids == expected
             place += len(expected)
-
-
-def test_the_answer_after_tags_with_nothing_between_is_no_thinking(think_tok):
-    decoder = ChatDecoder(think_tok)
-    deltas = [delta for token_id in think_tok.encode("<think></think>ab") for delta in decoder.feed([token_id])]
-    assert text_of(deltas) == "ab"
-    assert decoder.finish()[-1].usage.reasoning_tokens == 2
 
 
 def test_text_that_is_skimmed_for_long_still_counts_as_before_a_tag(think_tok):
@@ -116,12 +82,6 @@ def test_an_id_with_text_and_half_a_character_goes_with_that_character(think_tok
     assert decoder.feed([0x91, 0xA9]) == [TextDelta("👩", [half, 0x91, 0xA9])]
 
 
-def test_half_a_character_does_not_reach_over_a_tag(mistral_tok):
-    ids = [*mistral_tok.encode("[THINK]a"), 0xC3, *mistral_tok.encode("[/THINK]"), 0xA9]
-    deltas = run(ChatDecoder(mistral_tok), [ids])
-    assert (text_of(deltas, ReasoningDelta), text_of(deltas)) == ("a\ufffd", "\ufffd")
-
-
 def test_an_id_that_a_stop_cuts_goes_to_finish(tok):
     boxes = tok.token_to_id("boxes")
     assert ChatDecoder(tok, stop=["ox"]).feed([boxes]) == [
@@ -139,21 +99,10 @@ def test_after_the_end_feed_gives_nothing_and_counts(tok):
     assert decoder.ignored == 3
 
 
-def test_an_end_on_the_last_token_counts_for_more_than_the_length(tok):
-    eos = tok.token_to_id("<eos>")
-    assert ChatDecoder(tok, max_tokens=2).feed([65, eos])[-1].reason is FinishReason.STOP
-    assert ChatDecoder(tok, max_tokens=2, stop=["B"]).feed([65, 66])[-1].stop_reason == "B"
-
-
 def test_max_tokens_zero_ends_before_the_first_id(tok):
     decoder = ChatDecoder(tok, max_tokens=0)
     assert decoder.feed([65]) == [Finish(FinishReason.LENGTH, None, Usage(), [])]
     assert decoder.ignored == 1
-
-
-@pytest.mark.parametrize(("min_tokens", "answer"), [(0, "a"), (2, "a"), (3, "axb"), (4, "axb"), (5, "axbxc")])
-def test_min_tokens_is_exact_for_stop_strings(tok, min_tokens, answer):
-    assert text_of(run(ChatDecoder(tok, stop=["x"], min_tokens=min_tokens), [list(b"axbxc")])) == answer
 
 
 @pytest.mark.parametrize(("min_tokens", "answer"), [(2, "a"), (3, "ab"), (4, "ab"), (5, "abc")])
@@ -172,13 +121,6 @@ def test_min_tokens_counts_where_the_match_completes_and_not_where_it_is_release
     assert text_of(run(decoder, [[10], [60], [97], [98]])) == "\n"
 
 
-@pytest.mark.parametrize("min_tokens", range(7))
-def test_tokens_are_counted_alike_on_the_short_way_and_the_long_one(think_tok, min_tokens):
-    ids = think_tok.encode("<think>A<skip>é</think>b")
-    finish = run(ChatDecoder(think_tok, min_tokens=min_tokens), [[token_id] for token_id in ids])[-1]
-    assert finish.usage == Usage(0, 7, 6)
-
-
 def test_stop_token_ids_hold_under_ignore_eos_and_name_themselves(tok):
     eos = tok.token_to_id("<eos>")
     finish = ChatDecoder(tok, ignore_eos=True, stop_token_ids=[66]).feed([65, eos, 66])[-1]
@@ -195,28 +137,6 @@ def test_given_eos_ids_replace_the_tokenizers(tok):
 
 def test_an_end_token_that_is_ordinary_text_adds_none(tok):
     assert text_of(ChatDecoder(tok, eos_ids=[66]).feed([65, 66])) == "A"
-
-
-@pytest.mark.parametrize(
-    ("scope", "thinking", "answer"), [("answer", "ax", "b"), ("reasoning", "a", ""), ("all", "a", "")]
-)
-def test_stop_scope(think_tok, scope, thinking, answer):
-    deltas = run(ChatDecoder(think_tok, stop=["x"], stop_scope=scope), [think_tok.encode("<think>ax</think>bx")])
-    assert (text_of(deltas, ReasoningDelta), text_of(deltas)) == (thinking, answer)
-    assert deltas[-1].stop_reason == "x"
-
-
-def test_a_stop_does_not_reach_over_a_tag(think_tok):
-    deltas = run(ChatDecoder(think_tok, stop=["xy"], stop_scope="all"), [think_tok.encode("<think>x</think>y")])
-    assert (text_of(deltas, ReasoningDelta), text_of(deltas)) == ("x", "y")
-
-
-def test_strip_drops_the_thinking_and_keeps_its_ids(think_tok):
-    ids = think_tok.encode("<think>ab</think>c")
-    assert run(ChatDecoder(think_tok, reasoning="strip"), [[token_id] for token_id in ids]) == [
-        TextDelta("c", ids),
-        Finish(FinishReason.STOP, None, Usage(0, 5, 4), []),
-    ]
 
 
 def test_reasoning_off_leaves_tags_in_the_answer(think_tok):
@@ -238,17 +158,6 @@ def test_the_prompt_opens_the_thinking_and_completes_a_character(think_tok):
     assert deltas[-1].usage.prompt_tokens == len(prompt)
 
 
-def test_what_is_held_at_the_end_goes_through_the_later_stages(think_tok):
-    # "\n<" is held by the parser; released at the end, it completes a stop.
-    deltas = run(ChatDecoder(think_tok, stop=["<"]), [[65, 10, 60]])
-    assert text_of(deltas) == "A\n"
-    assert deltas[-1].stop_reason == "<"
-
-
-def test_unfinished_bytes_come_out_at_the_end(tok):
-    assert text_of(run(ChatDecoder(tok), [[65, 0xF0, 0x9F]])) == "A\ufffd"
-
-
 @pytest.mark.parametrize("reason", ["cancelled", FinishReason.ERROR, "length"])
 def test_finish_gives_the_reason(tok, reason):
     assert ChatDecoder(tok).finish(reason)[-1].reason is FinishReason(reason)
@@ -263,18 +172,6 @@ def test_a_bad_id_loses_nothing_that_came_before(tok):
             TextDelta("A\nzC", [65, 10, 122, 67]),
             Finish(FinishReason.STOP, None, Usage(0, 4, 0), []),
         ]
-
-
-@given(st.data(), OPTIONS)
-def test_a_copy_and_a_reset_equal_a_new_object_in_any_state(think_tok, data, options):
-    before, after = data.draw(some_ids(think_tok)), data.draw(some_ids(think_tok))
-    decoder = ChatDecoder(think_tok, **options)
-    decoder.feed(before)
-    branch = decoder.copy()
-    rest = run(decoder, [after])
-    assert run(branch, [[token_id] for token_id in after]) == rest
-    decoder.reset([65, 0xF0])
-    assert run(decoder, [after]) == run(ChatDecoder(think_tok, **(options | {"prompt_ids": [65, 0xF0]})), [after])
 
 
 def test_index_is_that_of_every_delta(think_tok):
@@ -390,18 +287,6 @@ def test_arguments_are_skimmed_and_give_what_they_give_the_long_way(think_tok, r
     assert [delta.name for delta in calls if delta.name] == ["f"]
     assert json.loads("".join(delta.arguments for delta in calls))["n"] == [1, 2500.0, True]
     assert [delta.complete for delta in calls] == [False] * (len(calls) - 1) + [True]
-
-
-def test_a_copy_inside_arguments_goes_on_by_itself(think_tok):
-    ids = list((CALL % "a").encode())
-    for place in range(len(ids)):
-        decoder, whole = (ChatDecoder(think_tok, reasoning="think", tool_style="hermes") for _ in range(2))
-        decoder.feed(ids[:place])
-        branch = decoder.copy()
-        decoder.feed(list(b'"}]{,'))
-        whole.feed(ids[:place])
-        assert branch.feed(ids[place:]) == whole.feed(ids[place:])
-        assert branch.finish() == whole.finish()
 
 
 def test_text_behind_a_broken_block_of_calls_is_an_answer_again(tok):

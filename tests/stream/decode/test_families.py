@@ -33,7 +33,7 @@ from tokenweir.encode.spec import (
 )
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
-from tokenweir.stream.events.deltas import Finish, FinishReason, ReasoningDelta, TextDelta
+from tokenweir.stream.events.deltas import ReasoningDelta
 
 CASES = cases(__file__)
 
@@ -238,19 +238,6 @@ def test_a_stop_is_found_in_a_run_of_bytes():
                 assert deltas[-1].stop_reason == stop
 
 
-def test_a_run_that_is_held_takes_its_ids_along():
-    tok = family("gemma")
-    ids = [tok.token_to_id(BYTES[byte]) for byte in "é!".encode()]
-    assert ChatDecoder(tok).feed(ids) == [TextDelta("é!", ids)]
-    held = ChatDecoder(tok, byte_fallback="huggingface")
-    assert held.feed(ids) == []
-    space_a = tok.token_to_id("▁a")
-    assert held.feed([space_a]) == [TextDelta("é! a", [*ids, space_a])]
-    held.reset()
-    held.feed(ids[:1])
-    assert held.feed([space_a]) == [TextDelta("\ufffd a", [ids[0], space_a])]
-
-
 @pytest.mark.parametrize("size", [1, 2, 3, 100])
 def test_tags_that_are_ordinary_pieces(size):
     """`<think>` is "▁<", "think", ">"; with a dummy space or without, by name or since the prompt ends with it."""
@@ -278,24 +265,3 @@ def test_a_tag_by_id_and_by_text_is_the_same(skip):
             decoder = ChatDecoder(tok, prompt_ids=prompt, skip_special_tokens=skip)
             deltas = run(decoder, [ids[at : at + size] for at in range(0, len(ids), size)])
             assert (text_of(deltas, ReasoningDelta), text_of(deltas)) == (" a", " b")
-
-
-def test_several_end_tokens():
-    tok = family("llama")
-    assert tok.eos_ids == {tok.token_to_id("</s>"), tok.token_to_id("<end>")}
-    for end in tok.eos_ids:
-        deltas = run(ChatDecoder(tok), [[tok.token_to_id("▁a"), end, tok.token_to_id("▁b")]])
-        assert deltas == [TextDelta("a", [tok.token_to_id("▁a")]), deltas[-1]]
-        assert isinstance(deltas[-1], Finish)
-        assert (deltas[-1].reason, deltas[-1].token_ids) == (FinishReason.STOP, [end])
-
-
-def test_words_and_punctuation_of_word_pieces():
-    """A space before punctuation is taken back, so it is held until it is known what follows."""
-    tok = family("bert")
-    ids = [tok.token_to_id(token) for token in ("a", "b", ".", "do", "not", "!", "a")]
-    decoder, text = ChatDecoder(tok), ""
-    for token_id in ids:
-        text += text_of(decoder.feed([token_id]))
-        assert tok.decode(ids).startswith(text)
-    assert text + text_of(decoder.finish()) == tok.decode(ids)

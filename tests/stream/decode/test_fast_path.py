@@ -13,27 +13,15 @@ from tokenweir.stream.decode.parsers.tools import ToolParser
 CASES = cases(__file__)
 
 
-def detokenizer(tok, splits=True):
-    return _core.Detokenizer(core_of(tok).tokens, [], True, False, _core.StopStrings([]), [], {}, splits, 0, None)
-
-
 @pytest.fixture
 def detok(tok):
-    return detokenizer(tok)
+    return _core.Detokenizer(core_of(tok).tokens, [], True, False, _core.StopStrings([]), [], {}, True, 0, None)
 
 
 def feed(detok, text):
     """Return the emitted text, the number of ids taken, and the text for the splitter."""
     sent, _, place, given = detok.feed(list(text.encode()), 0)
     return sent, place, given and given[0]
-
-
-def test_without_a_splitter_everything_passes(tok):
-    detok = detokenizer(tok, splits=False)
-    assert feed(detok, "a") == ("", 1, "a")
-    detok.answer.send("a")
-    FastPath(detok).open(None, True)
-    assert feed(detok, "a<{") == ("a<{", 3, None)
 
 
 def test_where_something_may_begin_an_id_is_given_with_what_has_passed(detok):
@@ -43,17 +31,6 @@ def test_where_something_may_begin_an_id_is_given_with_what_has_passed(detok):
     assert feed(detok, "a{<b") == ("a{", 3, "a{<")
     assert splitter.feed("a{<") == ReasoningParser("think").feed("a{<")
     assert detok.answer.send("a{<") == ("<", [ord("<")])
-
-
-def test_nothing_passes_where_text_does_not_go_on_or_is_held(detok):
-    splitter = ReasoningParser("think")
-    path = FastPath(detok)
-    path.open(splitter, False)
-    assert feed(detok, "a") == ("", 1, "a")
-    detok.answer.send("a")
-    splitter.feed("\n<thi")
-    path.open(splitter, True)
-    assert feed(detok, "b") == ("", 1, "b")
 
 
 def test_arguments_pass_up_to_their_end(detok):
@@ -122,17 +99,6 @@ def test_tags_count_as_thinking_with_what_is_between(detok):
     assert detok.answer.thinking == detok.answer.thought == 10
 
 
-def test_what_a_stop_holds_goes_out_before_a_tag(tok):
-    detok = _core.Detokenizer(core_of(tok).tokens, [], True, False, _core.StopStrings(["xyz"]), [], {}, True, 0, None)
-    detok.answer.enter(True, False)
-    detok.allow_skip(TAGS)
-    assert detok.feed(list(b"axy"), 0)[:2] == ("a", [97])
-    assert detok.feed(list(b"<b>z"), 0) == ("xy", list(b"xy"), 3, ("<b>", True))
-    detok.allow_skip(TAGS)
-    assert detok.feed([122], 0)[0] == "z"
-    assert detok.answer.matched is None
-
-
 def test_the_beginning_of_a_tag_waits_in_the_core_until_it_is_none(detok):
     detok.allow_skip(TAGS)
     assert detok.feed(list(b"text</"), 0) == ("text", list(b"text"), 6, None)
@@ -193,10 +159,3 @@ def test_a_tag_that_must_be_first_on_its_line(detok, before, bare, counts):
         assert given(detok, "[x]") == ("[x]", True)
     else:
         assert given(detok, "[x]") == (before + "[", False)
-
-
-def test_a_closed_path_lets_nothing_pass(detok):
-    path = FastPath(detok)
-    path.open(ReasoningParser("think"), True)
-    path.close()
-    assert feed(detok, "ab") == ("", 1, "a")

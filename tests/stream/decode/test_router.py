@@ -88,17 +88,6 @@ def test_white_space_that_ends_an_answer_may_complete_a_stop(tok):
     assert (finish.stop_reason, finish.token_ids) == ("\n\n", [10, 10])
 
 
-@pytest.mark.parametrize("text", ["\n", "<think>a</think>\n", "\n\nH", f"a\n{CALL}\n"])
-def test_a_saved_state_has_what_is_held(tok, text):
-    options = {"reasoning": "think", "tool_style": "hermes", "alignment": True}
-    decoder = ChatDecoder(tok, **options)
-    decoder.feed(list(text.encode()))
-    again = ChatDecoder.from_state(tok, decoder.state(), **options)
-    for rest in (b"", b"x", b"<think>b"):
-        one, other = decoder.copy(), again.copy()
-        assert one.feed(list(rest)) + one.finish() == other.feed(list(rest)) + other.finish()
-
-
 def test_tokens_of_the_text_are_told_from_those_of_markup(think_tok):
     ids = think_tok.encode("<think>a</think>\n\nHi <skip>there")
     decoder = ChatDecoder(think_tok, reasoning="think", alignment=True)

@@ -28,8 +28,10 @@ def saved(tok, text, **options):
 
 
 @given(st.data(), CUTS)
-def test_saving_and_restoring_at_every_cut_changes_nothing(make_tok, data, places):
+def test_saving_restoring_and_copying_at_every_cut_changes_nothing(make_tok, data, places):
+    """What becomes of the original of a copy changes nothing either."""
     tok, ids, options = data.draw(answers(make_tok))
+    other = data.draw(st.sampled_from([b"", b"<think>x", b'"}]{,']))
     options |= {
         "alignment": data.draw(st.booleans()),
         "thinking_budget": data.draw(st.sampled_from([None, None, 3])),
@@ -41,6 +43,8 @@ def test_saving_and_restoring_at_every_cut_changes_nothing(make_tok, data, place
     for chunk in cut(ids, places):
         values = [-0.5 * token_id for token_id in chunk] if logprobs else None
         restored = ChatDecoder.from_state(tok, restored.state(), **options)
+        copied, decoder = decoder, decoder.copy()
+        copied.feed(list(other))
         assert restored.feed(chunk, values) == decoder.feed(chunk, values)
         assert restored.state() == decoder.state()
         assert (restored.finished, restored.channel) == (decoder.finished, decoder.channel)

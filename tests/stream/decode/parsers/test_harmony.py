@@ -27,12 +27,6 @@ def test_the_name_goes_out_with_the_first_character_of_the_arguments():
     assert name.source == "<|channel|>commentary to=functions.f<|message|>\n"
 
 
-def test_a_call_cut_short_is_not_complete():
-    text = '<|channel|>commentary to=functions.f<|message|>{"a": [1]}'
-    for end in range(text.index("{") + 1, len(text)):
-        assert split(text[:end])["calls"] == [("f", text[text.index("{") : end], "open")]
-
-
 def test_only_what_may_be_markup_is_held():
     splitter = Harmony("assistant<|channel|>final<|message|>")
     assert splitter.skippable is not None

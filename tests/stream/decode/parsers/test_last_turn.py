@@ -23,12 +23,6 @@ def test_the_text_after_the_last_control_token(mistral_tok, kind):
     assert read(LastTurn(mistral_tok, ids, ids_of(mistral_tok, "[THINK]"))) == ("", True)
 
 
-def test_without_one_the_whole_prompt(mistral_tok):
-    ends = ids_of(mistral_tok, "<skip>")
-    assert read(LastTurn(mistral_tok, mistral_tok.encode("ab"), ends)) == ("ab", False)
-    assert read(LastTurn(mistral_tok, [], ends)) == ("", False)
-
-
 @pytest.mark.parametrize("kind", [list, np.array])
 @pytest.mark.parametrize("length", [PART - 1, PART, PART + 1, 3 * PART + 5])
 def test_a_turn_of_any_length_is_found_and_comes_in_parts(tok, length, kind):

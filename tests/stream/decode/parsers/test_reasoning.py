@@ -162,69 +162,11 @@ def test_step_gives_no_tags():
     assert parser.flush() == []
 
 
-def test_white_space_round_tags_stays():
-    parser = ReasoningParser("think")
-    assert parser.step("<think>\nhm\n</think>\n\nSo") == [(REASONING, "\nhm\n"), (ANSWER, "\n\nSo")]
-
-
 def test_an_opener_counts_first_on_its_line_by_default():
     for text in ["<think>", "\n<think>", "Sure.\n  <think>", "<think>a</think><think>"]:
         assert ReasoningParser("think").feed(text)[-1] == markup("<think>")
     for text in ["Sure. <think>", "the `<think>` tag", "- <think>"]:
         assert ReasoningParser("think").step(text) == [(ANSWER, text)]
-
-
-def test_opens_at_start():
-    style = replace(STYLES["think"], opens_at="start")
-    assert ReasoningParser(style).feed(" \n<think>")[-1] == markup("<think>")
-    assert ReasoningParser(style).step("Sure.\n<think>") == [(ANSWER, "Sure.\n<think>")]
-
-
-def test_opens_at_anywhere():
-    style = replace(STYLES["think"], opens_at="anywhere")
-    assert ReasoningParser(style).step("Sure. <think>hm</think>So") == [
-        (ANSWER, "Sure. "),
-        (REASONING, "hm"),
-        (ANSWER, "So"),
-    ]
-
-
-def test_an_unmatched_closer_stays_or_goes_but_never_half_of_it():
-    assert ReasoningParser("think").step("a</think>b") == [(ANSWER, "a</think>b")]
-    parser = ReasoningParser(replace(STYLES["think"], unmatched_closer="drop"))
-    assert [piece for char in "a</think>b" for piece in parser.step(char)] == [(ANSWER, "a"), (ANSWER, "b")]
-
-
-def test_an_opener_repeated_at_once_goes_and_later_ones_stay():
-    parser = ReasoningParser("think", inside=True)
-    assert parser.step("\n<think>\nthe <think> tag</think>") == [
-        (REASONING, "\n"),
-        (REASONING, "\nthe <think> tag"),
-    ]
-
-
-def test_repeated_openers_kept_and_dropped():
-    kept = ReasoningParser(replace(STYLES["think"], repeated_opener="keep"), inside=True)
-    assert kept.step("<think>a") == [(REASONING, "<think>a")]
-    dropped = ReasoningParser(replace(STYLES["think"], repeated_opener="drop"), inside=True)
-    assert dropped.step("a<think>b") == [(REASONING, "a"), (REASONING, "b")]
-
-
-def test_thinking_does_not_nest():
-    parser = ReasoningParser("think")
-    assert parser.step("<think>a <think>b</think>c</think>") == [(REASONING, "a <think>b"), (ANSWER, "c</think>")]
-
-
-def test_thinking_cut_short_stays_thinking():
-    parser = ReasoningParser("think", inside=True)
-    assert parser.step("hm</thi") == [(REASONING, "hm")]
-    assert parser.flush() == [(REASONING, "</thi")]
-    assert parser.channel is REASONING
-
-
-def test_a_lone_angle_bracket_in_a_sentence_is_not_held():
-    parser = ReasoningParser("think")
-    assert parser.step("if a <") == [(ANSWER, "if a <")]
 
 
 def test_white_space_after_the_closer():
@@ -238,24 +180,6 @@ def test_white_space_after_the_closer():
     assert newlines.step("\r\n So\n") == [(ANSWER, " So\n")]
 
 
-def test_what_begins_a_tool_call_ends_the_thinking_and_stays():
-    parser = ReasoningParser("think", inside=True)
-    assert parser.step("a <tool_call> is\n <tool_call>{") == [
-        (REASONING, "a <tool_call> is\n "),
-        (ANSWER, "<tool_call>{"),
-    ]
-
-
-def test_the_closer_after_a_call_that_ended_the_thinking_goes_once():
-    """As in vLLM's parsers of Qwen 3 and BerryLM, and in SGLang's of Trinity."""
-    parser = ReasoningParser("think", inside=True)
-    assert parser.step("a\n<tool_call>{}</tool_call></think>So</think>") == [
-        (REASONING, "a\n"),
-        (ANSWER, "<tool_call>{}</tool_call>"),
-        (ANSWER, "So</think>"),
-    ]
-
-
 def test_wrappers_of_the_answer_are_cut_out():
     """As vLLM has it for ERNIE 4.5 and Hunyuan A13B, and SGLang for Command A and Kimi K3."""
     for name, text in CASES["wrappers_of_the_answer_are_cut_out"]:
@@ -265,14 +189,6 @@ def test_wrappers_of_the_answer_are_cut_out():
 
 def test_a_stray_closer_of_minimax_m3_goes():
     assert ReasoningParser("minimax-m3").step("</mm:think>So") == [(ANSWER, "So")]
-
-
-def test_a_copy_is_independent():
-    parser = ReasoningParser("think")
-    parser.step("<thi")
-    other = parser.copy()
-    assert other.step("s") == [(ANSWER, "<this")]
-    assert parser.step("nk>a") == [(REASONING, "a")]
 
 
 @pytest.mark.parametrize("style", STYLES.values(), ids=lambda style: style.name)
