@@ -408,10 +408,10 @@ class AddedTokens:
         """
 
     tokens: Final[list[tuple[bytes, int, bool]]]
-    """The tokens, sorted by content: (content, id, whether single_word, lstrip or rstrip is set)."""
+    """The tokens: (content, id, whether single_word, lstrip or rstrip is set)."""
 
-    trie: Final[NDArray[np.uint32]]
-    """The trie of the tokens, for kernels: each row is a `TrieNode` of core/encoder/token_trie.h."""
+    trie: Final[tuple[NDArray[np.uint32], int]]
+    """The trie of the tokens' numbers, for kernels: its units (core/base/trie_unit.h), and the base of its root."""
 
 class When(Enum):
     """The tokens of a text to which a decoding step applies: all, the first, all later ones, the last, or all before it."""

@@ -1,7 +1,7 @@
 // Marking of documents, and the search for added tokens.
+#include "base/trie_unit.h"
 #include "base/utf8.h"
 #include "common/documents.cuh"
-#include "encoder/token_trie.h"
 
 namespace tokenweir::added {
 
@@ -11,7 +11,8 @@ struct AddedTokenTables {
       0x80000000;  // flag in `ids`: the token strips white space or matches words only
 
   const uint32_t* first;  // bit set of the bytes that tokens begin with
-  const TrieNode* trie;
+  const TrieUnit* units;  // of the trie of indices of `ids`
+  uint64_t root;
   const uint32_t* ids;
   uint64_t longest;  // bytes
 };
@@ -27,8 +28,10 @@ struct Search {
   const uint32_t* taken;  // bit map of the bytes of tokens that an earlier search found, which this one skips
 
   struct Match {
-    int32_t token = -1;
+    uint32_t token = TrieUnit::kAbsent;
     uint32_t end = 0;
+
+    __device__ bool found() const { return token != TrieUnit::kAbsent; }
   };
 
   __device__ bool may_begin(uint8_t byte) const { return tables.first[byte >> 5] >> (byte & 31) & 1; }
@@ -36,7 +39,7 @@ struct Search {
   // The longest token at a place where `may_begin` holds.
   __device__ Match match(uint32_t at, uint32_t document_end) const {
     Match match = longest(at, document_end);
-    if (match.token < 0) return match;
+    if (!match.found()) return match;
     uint32_t limit = next_guard(at);
     for (uint32_t place = at; taken && place < match.end && place < limit; place++)
       if (has_bit(taken, place)) limit = place;
@@ -46,7 +49,7 @@ struct Search {
  private:
   __device__ Match longest(uint32_t at, uint32_t limit) const {
     size_t end = 0;
-    const int32_t token = longest_token(tables.trie, text, at, limit, end);
+    const uint32_t token = longest_key(tables.units, static_cast<uint32_t>(tables.root), text, at, limit, end);
     return {token, static_cast<uint32_t>(end)};
   }
 
@@ -101,7 +104,7 @@ extern "C" __global__ void __launch_bounds__(256, 6)
   __shared__ uint32_t first[8];
   if (threadIdx.x < 8) first[threadIdx.x] = added->first[threadIdx.x];
   __syncthreads();
-  const AddedTokenTables tables{first, added->trie, added->ids, added->longest};
+  const AddedTokenTables tables{first, added->units, added->root, added->ids, added->longest};
   const Documents documents{offsets, n_documents, refusals, counters};
   const Search search{tables, documents, text, guards, n_guards, earlier};
   const auto take = [&](uint32_t at, const Search::Match& match) {
@@ -120,12 +123,12 @@ extern "C" __global__ void __launch_bounds__(256, 6)
     const uint32_t document = documents.at(at), document_begin = documents.begin(document);
     const uint32_t document_end = documents.end(document);
     Search::Match match = search.match(at, document_end);
-    if (match.token < 0) continue;
+    if (!match.found()) continue;
     bool is_first = true;
     for (uint32_t back = 1; is_first && back < tables.longest && back <= at - document_begin; back++)
       if (search.may_begin(text[at - back])) {
         const Search::Match before = search.match(at - back, document_end);
-        is_first = before.token < 0 || before.end <= at;
+        is_first = !before.found() || before.end <= at;
       }
     if (!is_first) continue;
     take(at, match);
@@ -137,7 +140,7 @@ extern "C" __global__ void __launch_bounds__(256, 6)
       }
       if (!search.may_begin(text[place])) continue;
       match = search.match(place, document_end);
-      if (match.token < 0) continue;
+      if (!match.found()) continue;
       cluster_end = max(cluster_end, match.end);
       if (place < taken_end) continue;
       take(place, match);

@@ -53,11 +53,13 @@ class SearchTables(Structs):
         first = np.zeros(256, np.bool_)
         first[[content[0] for content, _, _ in search.tokens]] = True
         ids = [token_id | host_only * _ADDED["kHostOnly"] for _, token_id, host_only in search.tokens]
+        units, root = search.trie
         return self._struct(
             fields("added_tokens.cu", "AddedTokenTables"),
             {
                 "first": np.packbits(first, bitorder="little").view(np.uint32),
-                "trie": search.trie,
+                "units": units,
+                "root": root,
                 "ids": np.array(ids, np.uint32),
                 "longest": max(len(content) for content, _, _ in search.tokens),
             },

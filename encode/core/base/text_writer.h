@@ -9,6 +9,8 @@
 #include <cstring>
 #include <string>
 
+#include "base/utf8.h"
+
 namespace tokenweir {
 
 class TextWriter {
@@ -36,22 +38,7 @@ class TextWriter {
 
   void append_character(uint32_t c) {
     if (limit_ - at_ < 4) grow(4);
-    const auto tail = [&](int shift) { *at_++ = static_cast<char>(0x80 | (c >> shift & 0x3F)); };
-    if (c < 0x80) {
-      *at_++ = static_cast<char>(c);
-    } else if (c < 0x800) {
-      *at_++ = static_cast<char>(0xC0 | c >> 6);
-      tail(0);
-    } else if (c < 0x10000) {
-      *at_++ = static_cast<char>(0xE0 | c >> 12);
-      tail(6);
-      tail(0);
-    } else {
-      *at_++ = static_cast<char>(0xF0 | c >> 18);
-      tail(12);
-      tail(6);
-      tail(0);
-    }
+    at_ += utf8_encode(c, reinterpret_cast<uint8_t*>(at_));
   }
 
   // The last `n` bytes.

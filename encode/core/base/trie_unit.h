@@ -19,4 +19,20 @@ struct alignas(8) TrieUnit {
   TW_FN void set(uint32_t value, uint32_t label) { tag = value << kLabelBits | label; }
 };
 
+// Returns the value of the longest key that begins at text[at] and ends at or before `limit`, or kAbsent; sets `end` to
+// its end.
+TW_FN uint32_t longest_key(const TrieUnit* units, uint32_t root, const uint8_t* text, size_t at, size_t limit,
+                           size_t& end) {
+  uint32_t found = TrieUnit::kAbsent;
+  for (uint32_t base = root; at < limit; at++) {
+    const TrieUnit unit = units[base ^ text[at]];
+    if (!unit.is_child_by(text[at])) break;
+    base = unit.base;
+    if (unit.value() == TrieUnit::kAbsent) continue;
+    found = unit.value();
+    end = at + 1;
+  }
+  return found;
+}
+
 }  // namespace tokenweir

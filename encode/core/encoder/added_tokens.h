@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "base/errors.h"
+#include "base/trie.h"
 #include "base/utf8.h"
-#include "encoder/token_trie.h"
 
 namespace tokenweir {
 
@@ -51,16 +51,15 @@ class AddedTokens {
       if ((total += token.content.size()) > kMaxAllBytes)
         throw Unsupported("added tokens of more than " + std::to_string(kMaxAllBytes) + " bytes in total");
     }
-    std::stable_sort(tokens_.begin(), tokens_.end(),
-                     [](const AddedToken& a, const AddedToken& b) { return a.content < b.content; });
-    nodes_.emplace_back();
-    build(0, 0, tokens_.size(), 0);
+    std::vector<Trie::Key> keys;
     for (const AddedToken& token : tokens_) {
+      keys.push_back({token.content, static_cast<uint32_t>(keys.size())});
       first_[static_cast<uint8_t>(token.content[0])] = true;
       max_bytes_ = std::max(max_bytes_, token.content.size());
       has_single_word_ |= token.single_word;
       has_lstrip_ |= token.lstrip;
     }
+    trie_ = Trie(keys);
     for (int byte = 0; byte < 256; byte++)
       if (first_[byte]) only_first_ = only_first_ == kUnset ? byte : kSeveral;
   }
@@ -79,9 +78,9 @@ class AddedTokens {
            !is_white_space(utf8_decode(text + previous_character(text, at), length));
   }
 
-  // In the order of the trie's numbers.
+  // By the numbers in the trie.
   const std::vector<AddedToken>& tokens() const { return tokens_; }
-  const std::vector<TrieNode>& trie() const { return nodes_; }
+  const Trie& trie() const { return trie_; }
 
   // Cuts [begin, end) of `text` into calls of `part(begin, end)`. Each occurrence of a token that covers one of
   // `guards` is cut after its first character, so that no part contains it.
@@ -136,25 +135,9 @@ class AddedTokens {
   }
 
  private:
-  static constexpr size_t kMaxBytes = 4096;        // the trie is built by recursion
+  static constexpr size_t kMaxBytes = 4096;
   static constexpr size_t kMaxAllBytes = 1 << 23;  // a byte may take a node
   static constexpr int kUnset = -1, kSeveral = -2;
-
-  // Children of `node` from the sorted tokens [begin, end), which agree in their first `depth` bytes.
-  void build(size_t node, size_t begin, size_t end, size_t depth) {
-    while (begin < end && tokens_[begin].content.size() == depth) nodes_[node].token = static_cast<int32_t>(begin++);
-    std::vector<size_t> starts;
-    for (size_t i = begin; i < end; i++)
-      if (i == begin || tokens_[i].content[depth] != tokens_[i - 1].content[depth]) starts.push_back(i);
-    const size_t first = nodes_.size();
-    nodes_[node].first_child = static_cast<uint32_t>(first);
-    nodes_[node].n_children = static_cast<uint16_t>(starts.size());
-    nodes_.resize(first + starts.size());
-    for (size_t k = 0; k < starts.size(); k++) {
-      nodes_[first + k].byte = static_cast<uint8_t>(tokens_[starts[k]].content[depth]);
-      build(first + k, starts[k], k + 1 < starts.size() ? starts[k + 1] : end, depth + 1);
-    }
-  }
 
   size_t next_candidate(const uint8_t* text, size_t at, size_t n) const {
     if (only_first_ >= 0) {
@@ -167,8 +150,8 @@ class AddedTokens {
 
   const AddedToken* longest(const uint8_t* text, size_t at, size_t limit) const {
     size_t end;
-    const int32_t found = longest_token(nodes_.data(), text, at, limit, end);
-    return found < 0 ? nullptr : &tokens_[static_cast<size_t>(found)];
+    const uint32_t found = longest_key(trie_.units().data(), trie_.root(), text, at, limit, end);
+    return found == Trie::kAbsent ? nullptr : &tokens_[found];
   }
 
   static size_t previous_character(const uint8_t* text, size_t at) {
@@ -206,7 +189,7 @@ class AddedTokens {
 
   std::vector<AddedToken> tokens_;
   WordCharacters word_;
-  std::vector<TrieNode> nodes_;
+  Trie trie_;  // of indices of `tokens_`
   size_t max_bytes_ = 0;
   bool has_single_word_ = false, has_lstrip_ = false;
   bool first_[256] = {};

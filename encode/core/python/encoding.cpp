@@ -93,7 +93,9 @@ void bind_parts(nb::module_& m) {
                                                     t.single_word || t.lstrip || t.rstrip));
                      return tokens;
                    })
-      .def_prop_ro("trie", rows_of<uint32_t>(&AddedTokens::trie), nb::rv_policy::move);
+      .def_prop_ro("trie", [](const AddedTokens& self) {
+        return nb::make_tuple(rows<uint32_t>(self.trie().units()), self.trie().root());
+      });
 }
 
 void bind_encoder(nb::module_& m) {
