@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -131,10 +130,10 @@ class Service:
 
     def counts(self) -> Counts:
         """Update the metrics and return their current counts."""
-        pending: Counter[str] = Counter()
-        for generation, model in self._running.items():
-            pending[model] += generation.pending_bytes
-        self.metrics.hold_back(pending)
+        for model in self.metrics.models.values():
+            model.pending_bytes = 0
+        for generation, name in self._running.items():
+            self.metrics.models[name].pending_bytes += generation.pending_bytes
         self.metrics.connections = self.admission.connections
         self.metrics.idle_connections = self.sockets.idle
         self.metrics.outgoing_bytes = self.sockets.outgoing.held

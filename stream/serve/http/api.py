@@ -160,7 +160,7 @@ class Api:
 
         try:
             for place, generation in enumerate(generations):  # errors of the prompt get their own HTTP status
-                await while_connected(request, _started(generation))
+                await while_connected(request, asyncio.shield(generation.started))
                 prompts.append(AnsweredPrompt(generation.prompt_ids, place, generation.echo))
             prompt_tokens = sum(len(prompt.ids) for prompt in prompts)
             check_copies(prompt_tokens, copies, self._limits)
@@ -169,8 +169,7 @@ class Api:
                 return EventStream(
                     events(), leave=leave, limits=self._limits, stalled=stalled, heartbeat=answer.HEARTBEAT
                 )
-            work = asyncio.gather(*map(collect, prompts, generations))
-            await while_connected(request, _result(work))
+            await while_connected(request, asyncio.gather(*map(collect, prompts, generations)))
             return await reply_with(answer.whole, tokens + prompt_tokens, self._limits)
         except BaseException:
             leave()
@@ -183,7 +182,7 @@ class Api:
         task = await self._responses.create(asked, client, caches=may_cache(request.headers))
         subscription = task.subscribe()
         try:
-            await while_connected(request, _started(task.generation))
+            await while_connected(request, asyncio.shield(task.generation.started))
             if asked.stream:
                 leave = partial(_leave, task, subscription)
                 events = self._response_events(subscription)
@@ -212,7 +211,7 @@ class Api:
         conversation = await self._responses.conversation(asked, request.scope["tokenweir.client"])
         generation = self.generate(new_id("cmp"), compact_job(asked, model, conversation), request)
         try:
-            await while_connected(request, _started(generation))
+            await while_connected(request, asyncio.shield(generation.started))
             deltas = await while_connected(request, self._all(generation))
             tokens = len(generation.prompt_ids)  # the prompt's messages are most of the answer
             return await reply_with(
@@ -240,14 +239,6 @@ class Api:
 
     def _cut_off(self, model: str) -> Callable[[], None]:
         return partial(self._service.metrics.cut_off, model)
-
-
-async def _started(generation: Generation[Any]) -> None:
-    await asyncio.shield(generation.started)
-
-
-async def _result(work: asyncio.Future[T]) -> T:
-    return await work
 
 
 async def _last_event(subscription: Subscription[ResponseEvent]) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -85,8 +85,8 @@ async def read_object(request: Request, service: Service) -> dict[str, Any]:
     return parse_object(await read_json(request, service))
 
 
-async def while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """Return the result of a coroutine; if the client disconnects first, cancel it and raise `Disconnected`."""
+async def while_connected(request: Request, work: Awaitable[T]) -> T:
+    """Return the result of some work; if the client disconnects first, cancel it and raise `Disconnected`."""
     task = asyncio.ensure_future(work)
     gone = asyncio.ensure_future(_gone(request.receive))
     try:

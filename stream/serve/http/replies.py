@@ -28,7 +28,10 @@ def reply(content: Any, status: int = 200) -> Response:
 
 def encoded(content: Any, limits: Limits) -> bytes:
     """Encode a response's content as JSON; raise `RequestError` if it is longer than `Limits.max_answer_bytes`."""
-    data = msgspec.json.encode(content)
+    return _bounded(msgspec.json.encode(content), limits)
+
+
+def _bounded(data: bytes, limits: Limits) -> bytes:
     if len(data) > limits.max_answer_bytes:
         raise _too_large(f"{len(data)} bytes", limits)
     return data
@@ -47,9 +50,7 @@ async def reply_with(make: Callable[[], bytes], tokens: int, limits: Limits) -> 
 
     """
     data = make() if tokens <= MANY else await run_in_thread(make)
-    if len(data) > limits.max_answer_bytes:
-        raise _too_large(f"{len(data)} bytes", limits)
-    return Response(data, media_type=JSON)
+    return Response(_bounded(data, limits), media_type=JSON)
 
 
 def check_described(count: int, limits: Limits, param: str) -> None:

@@ -167,16 +167,6 @@ class Metrics(Counts, eq=False):
         """Count a reader that was disconnected because it read too slowly."""
         self.models[model].cut_off += 1
 
-    def hold_back(self, pending: Mapping[str, int]) -> None:
-        """Set each model's gauge of pending bytes: those of deltas that no reader has taken yet.
-
-        Args:
-            pending: The bytes by model name. Models not in it get 0.
-
-        """
-        for name, model in self.models.items():
-            model.pending_bytes = pending.get(name, 0)
-
     def refuse(self, code: str) -> None:
         """Count a refused request by its error code."""
         self.refused[code] = self.refused.get(code, 0) + 1

@@ -178,15 +178,7 @@ _NEUTRAL: dict[str, tuple[Any, ...]] = {"mcp_servers": ([],), "speed": ("standar
 
 # Fields that change no output.
 _IGNORED = frozenset(
-    {
-        "betas",
-        "diagnostics",
-        "metadata",
-        "prediction",
-        "service_tier",
-        "user_profile_id",
-        "workspace_id",
-    }
+    {"betas", "diagnostics", "metadata", "prediction", "service_tier", "user_profile_id", "workspace_id"}
 )
 
 

@@ -303,13 +303,7 @@ _NEUTRAL: dict[str, tuple[Any, ...]] = {
 
 # Fields that change no output and are not repeated in the response object.
 _IGNORED = frozenset(
-    {
-        "client_metadata",
-        "prediction",
-        "prompt_cache_options",
-        "prompt_cache_retention",
-        "stream_options",
-    }
+    {"client_metadata", "prediction", "prompt_cache_options", "prompt_cache_retention", "stream_options"}
 )
 
 
