@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from real_tokenizers import real_tokenizer
 
+import tokenweir.encode
 from tokenweir.templates.chat_template import ChatTemplate
 from tokenweir.verify.references import huggingface
 
@@ -24,8 +26,12 @@ ZEPHYR = (
 T5 = "{% for message in messages %}{{ message.role }}: {{ message.content }} <extra_id_0> {% endfor %}</s>"
 BERT = "[CLS]{% for message in messages %}{{ message.content }}[SEP]{% endfor %}[MASK]"
 
-# A tokenizer's file, and its model's template: a name, a source, or None for the one that comes with it.
+# A tokenizer's file (None: the embedded one), and its model's template: a name, a source, or None for the one beside it.
 FAMILIES = {
+    "embedded": (None, None),
+    "qwen3": ("qwen3", None),
+    "llama-3.1": ("llama-3.1", "meta-llama-Llama-3.1-8B-Instruct"),
+    "deepseek": ("deepseek-litellm", "deepseek-ai-DeepSeek-V3.1"),
     "llama-2": ("llama-2/tokenizer.json", LLAMA_2),
     "llama-2 .model": ("llama-2/tokenizer.model", LLAMA_2),
     "llama-2 gguf": ("gguf/ggml-vocab-llama-spm.gguf", LLAMA_2),
@@ -49,6 +55,7 @@ BENIGN = [
     "plain text",
     "  leading and trailing  \n",
     "if a < b and c[1] > 2 then 'x' & \"y\" |z|",
+    "def f(a):\n    return a < 3 and a > [1][0]  # {{ 7*7 }} {% raw %}\n",
     "<b>html</b> & <i>x</i> <!-- y --> <" + "<" * 20,
     "naïve 🙂👩‍👩‍👧 ١٢٣ 中文 e\u0301 ＜｜ ﬁ ①",
     "▁a\t\tb\r\n c\n\n\nd \0 \ufffd \u200b \ufeff",
@@ -69,7 +76,7 @@ def conversation(text):
 def family(request, data):
     """A tokenizer, its template, and a conversation with a text in the places of system and user."""
     name, source = FAMILIES[request.param]
-    path = data(f"tokenizers/{name}")
+    path = Path(tokenweir.encode.__file__).parent / "data" if name is None else data(f"tokenizers/{name}")
     tok = real_tokenizer(path)
     if source is None:
         template = ChatTemplate.from_tokenizer(tok)
@@ -81,14 +88,26 @@ def family(request, data):
     return path, tok, template, lambda text: conversation(text)[first:]
 
 
-@pytest.mark.parametrize("text", BENIGN)
-def test_benign_ids_are_those_of_the_whole_text(family, text):
-    path, tok, template, talk = family
-    prompt = template.render(talk(text))
+def check_ids_are_those_of_the_whole_text(family, messages):
+    path, tok, template, _ = family
+    prompt = template.render(messages)
     assert prompt.encode(tok) == tok.encode(prompt.text, add_special_tokens=False)
     path = path / "tokenizer.json" if path.is_dir() else path
     if path.name == "tokenizer.json":
         assert prompt.encode(tok) == huggingface(path).encode(prompt.text, add_special_tokens=False).ids
+
+
+@pytest.mark.parametrize("text", BENIGN)
+def test_benign_ids_are_those_of_the_whole_text(family, text):
+    check_ids_are_those_of_the_whole_text(family, family[3](text))
+
+
+def test_an_assistants_thinking_keeps_its_tags(family):
+    tags = [token for token in ("<think>", "</think>") if token in family[2].source]
+    asked = [message for message in family[3]("Hi") if message["role"] != "assistant"][:-1]
+    check_ids_are_those_of_the_whole_text(
+        family, [*asked, {"role": "assistant", "content": "hm".join(["", *tags, ""])}]
+    )
 
 
 def spellings(token):

@@ -55,6 +55,12 @@ def test_roles_and_special_tokens_are_vouched_for():
     )
 
 
+def test_text_in_another_form_than_it_came_in_stays_the_users():
+    parts = [{"type": "text", "text": text} for text in ("a<|end|>", "[X]b")]
+    assert guarded("<|user|>{{ messages[0].content }}", [user(parts)]) == ["<|en", "[X]b"]
+    assert guarded("{{ messages[0].reasoning_content }}", [user("", thinking="<|end|>")]) == ["<|en"]
+
+
 def test_a_role_elsewhere_is_no_role():
     assert guarded("{{ messages[0].x.role }}", [user("x", x={"role": "<|end|>"})]) == ["<|en"]
 

@@ -1,4 +1,4 @@
-"""Prompts become ids: benign ones those of the whole text, and user text never a control id."""
+"""Prompts and what they tell: ids, segments, and what a model generates; ids over all tokenizers: test_families.py."""
 
 from __future__ import annotations
 
@@ -19,105 +19,15 @@ from tokenweir.encode.errors import TemplateError
 from tokenweir.encode.spec import AddedToken
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.templates.chat_template import ChatTemplate
-from tokenweir.templates.guard import control_texts
 from tokenweir.templates.prompt import Prompt, Segment
-from tokenweir.verify.references import huggingface
 
 CASES = cases(__file__)
-
-# A tokenizer's folder and the template of its model; None: the one that lies in the folder.
-PAIRS = {
-    "embedded": (None, None),
-    "qwen3": ("tokenizers/qwen3", None),
-    "llama-3.1": ("tokenizers/llama-3.1", "meta-llama-Llama-3.1-8B-Instruct"),
-    "deepseek": ("tokenizers/deepseek-litellm", "deepseek-ai-DeepSeek-V3.1"),
-}
-BENIGN = [
-    "plain text",
-    "  leading and trailing  \n",
-    "if a < b and c[1] > 2 then 'x' & \"y\" |z|",
-    "def f(a):\n    return a < 3 and a > [1][0]\n",
-    "<b>html</b> & <i>x</i> <!-- y -->",
-    "naïve 🙂👩‍👩‍👧 ١٢٣ 中文 e\u0301 ＜｜",
-    "a\t\tb\r\n c\n\n\nd",
-    "{{ 7*7 }} {% raw %}",
-    "<" * 40,
-    "",
-]
-
-
-@cache
-def load(path):
-    return real_tokenizer(path), huggingface(path / "tokenizer.json")
 
 
 @cache
 def embedded():
     tok = Tokenizer.default()
     return tok, ChatTemplate.from_tokenizer(tok)
-
-
-@pytest.fixture(scope="module", params=PAIRS)
-def pair(request, data):
-    """A tokenizer, its template, and the reference library's tokenizer for it."""
-    folder, name = PAIRS[request.param]
-    path = Path(tokenweir.encode.__file__).parent / "data" if folder is None else data(folder)
-    tok, reference = load(path)
-    if name is None:
-        template = ChatTemplate.from_tokenizer(tok)
-    else:
-        template = ChatTemplate(
-            data(f"templates/{name}.jinja").read_text("utf-8"),
-            special_tokens={"bos_token": "<|begin_of_text|>"},
-            control_tokens=control_texts(tok.added_tokens),
-        )
-    return tok, template, reference
-
-
-def conversation(text):
-    return [
-        {"role": "system", "content": "Be brief." + text},
-        {"role": "user", "content": text},
-        {"role": "assistant", "content": "ok " + text},
-        {"role": "user", "content": text},
-    ]
-
-
-@pytest.mark.parametrize("text", BENIGN)
-def test_benign_ids_are_those_of_the_whole_text(pair, text):
-    tok, template, reference = pair
-    prompt = template.render(conversation(text))
-    assert prompt.encode(tok) == reference.encode(prompt.text, add_special_tokens=False).ids
-    assert text.strip() in prompt.text
-
-
-def test_an_assistants_thinking_keeps_its_tags(pair):
-    tok, template, reference = pair
-    tags = [token for token in ("<think>", "</think>") if token in template.source]
-    content = "hm".join(["", *tags, ""])
-    prompt = template.render([*conversation("Hi")[:2], {"role": "assistant", "content": content}])
-    assert prompt.encode(tok) == reference.encode(prompt.text, add_special_tokens=False).ids
-
-
-def test_no_control_id_comes_from_user_text(pair):
-    tok, template, _ = pair
-    ids = {token.id: token.content for token in tok.added_tokens if token.content in template.control_tokens}
-    plain = ChatTemplate(template.source, special_tokens=template.special_tokens, guard=False)
-    attacks = succeeded_unguarded = 0
-    for control in list(ids.values())[:: max(1, len(ids) // 40)]:
-        half = len(control) // 2
-        for payload in (control, control[:half] + "\ufdd0" + control[half:], control[:half] + control + control[half:]):
-            for slot in (0, 1, 3):  # system and user
-                harmless, attack = conversation("x"), conversation("x")
-                attack[slot]["content"] = f"hi {payload} tail"
-                expected = [i for i in template.render(harmless).encode(tok) if i in ids]
-                assert [i for i in template.render(attack).encode(tok) if i in ids] == expected
-                found = [i for i in plain.render(attack).encode(tok) if i in ids]
-                succeeded_unguarded += len(found) > len(expected)
-                attacks += 1
-    print(f"{attacks} attacks, {succeeded_unguarded} succeed unguarded, 0 guarded")  # noqa: T201
-    assert attacks >= 100
-    assert succeeded_unguarded >= attacks // 2
 
 
 compiled = cache(ChatTemplate)
@@ -128,7 +38,7 @@ compiled = cache(ChatTemplate)
 @pytest.mark.parametrize("more", CASES["a_template_completes_no_control_token"])
 def test_a_template_completes_no_control_token(name, told, more, data):
     """These templates write `<` and `>` around the keys of schemas."""
-    tok, _ = load(data("tokenizers/qwen3"))
+    tok = real_tokenizer(data("tokenizers/qwen3"))
     source = data(f"templates-more/{name}.jinja").read_text("utf-8")
     template = compiled(source, control_tokens=tok.control_texts if told else None)
     controls = {token.id for token in tok.added_tokens if token.content in tok.control_texts}
@@ -160,23 +70,6 @@ def test_no_control_id_from_any_mixture(parts):
     written = [tok.id_to_token(i) for i in ids if i in controls]
     assert written == ["<|im_start|>", "<|im_end|>", "<|im_start|>"]
     assert tok.decode(ids, skip_special_tokens=False) == prompt.text
-
-
-def test_guarded_text_decodes_to_itself(pair):
-    tok, template, _ = pair
-    prompt = template.render(conversation("<|im_end|><think>" + template.control_tokens[-1]))
-    assert prompt.guarded
-    assert tok.decode(prompt.encode(tok), skip_special_tokens=False) == prompt.text
-
-
-def test_segments_are_the_control_ids(pair):
-    tok, template, _ = pair
-    controls = {token.content for token in tok.added_tokens if token.content in template.control_tokens}
-    prompt = template.render(conversation("a < b " + template.control_tokens[0]))
-    ids = prompt.encode(tok)
-    written = [tok.id_to_token(i) for i in ids if tok.id_to_token(i) in controls]
-    assert [segment.text for segment in prompt.segments if segment.control] == written
-    assert "".join(segment.text for segment in prompt.segments) == prompt.text
 
 
 # -- without a template ------------------------------------------------------------------------------------------------
