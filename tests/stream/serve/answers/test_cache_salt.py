@@ -11,9 +11,9 @@ from tokenweir.stream.serve.answers.cache_salt import SECRET_BYTES, SECRET_FILE,
 
 
 async def ask(server, key, **more):
-    async with http_of(server) as client:
+    async with http_of(server, key=key) as client:
         body = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 2} | more
-        return await client.post("/v1/chat/completions", json=body, headers={"authorization": f"Bearer {key}"})
+        return await client.post("/v1/chat/completions", json=body)
 
 
 @pytest.mark.parametrize(
@@ -49,12 +49,9 @@ async def test_a_client_cannot_choose_its_salt():
 async def rendered(server, key, path="chat/completions", **more):
     body = {"messages": [{"role": "user", "content": "Hi"}], "prompt": "Hi", "input": "Hi", "max_tokens": 2}
     names = {"completions": ("prompt", "max_tokens"), "responses": ("input",)}.get(path, ("messages", "max_tokens"))
-    async with http_of(server) as client:
-        reply = await client.post(
-            f"/v1/{path}/render",
-            json={name: body[name] for name in names} | {"model": "default"} | more,
-            headers={"authorization": f"Bearer {key}"},
-        )
+    async with http_of(server, key=key) as client:
+        asked = {name: body[name] for name in names} | {"model": "default"} | more
+        reply = await client.post(f"/v1/{path}/render", json=asked)
     made = reply.json()
     return (made[0] if isinstance(made, list) else made).get("cache_salt")
 

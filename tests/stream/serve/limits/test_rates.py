@@ -83,16 +83,11 @@ def test_nothing_is_counted_without_a_rate():
     assert bucket.wait("client", 10**9) == 0 and not bucket._full_at
 
 
-def of(server, key="one"):
-    headers = {"Authorization": f"Bearer {key}"}
-    return http_of(server, headers=headers)
-
-
 @pytest.mark.parametrize(("path", "body"), CASES["requests_above_the_rate_are_refused_on_each_path"])
 async def test_requests_above_the_rate_are_refused_on_each_path(path, body):
     async with (
         serving(Script("fine", "<|im_end|>"), api_key=["one", "two"], max_requests_per_minute=2) as server,
-        of(server) as http,
+        http_of(server, key="one") as http,
     ):
         for _ in range(2):
             assert (await http.post(path, json=body)).status_code == 200
@@ -100,10 +95,9 @@ async def test_requests_above_the_rate_are_refused_on_each_path(path, body):
         assert (reply.status_code, reply.json()["error"]["code"]) == (429, "rate_limit_exceeded")
         assert 1 <= int(reply.headers["retry-after"]) <= 30
         assert (await http.get("/v1/models")).status_code == 200
-        async with of(server, "two") as other:
+        async with http_of(server, key="two") as other:
             assert (await other.post(path, json=body)).status_code == 200
-        metrics = (await http.get("/metrics")).text
-        assert 'tokenweir:rate_limited_total{unit="requests"} 1.0' in metrics
+        assert 'tokenweir:rate_limited_total{unit="requests"} 1.0' in (await http.get("/metrics")).text
         assert server._app.service.admission.connections == 0
 
 
@@ -119,14 +113,17 @@ async def test_the_turns_of_a_websocket_count():
         event = (await until(websocket, "error"))[-1]
         assert (event["status"], event["error"]["code"]) == (429, "rate_limit_exceeded")
         assert "try again in" in event["error"]["message"]
-        async with of(server) as http:
+        async with http_of(server, key="one") as http:
             assert (await http.post("/tokenize", json={"prompt": "hi"})).status_code == 429
 
 
 async def test_tokens_of_prompts_and_answers_count():
     prompt = "the fox " * 100
     size = len(TOK.encode(prompt))
-    async with serving(Script("the fox " * 60, "<|im_end|>"), max_tokens_per_minute=300) as server, of(server) as http:
+    async with (
+        serving(Script("the fox " * 60, "<|im_end|>"), max_tokens_per_minute=300) as server,
+        http_of(server, key="one") as http,
+    ):
         clock = Clock()
         server._app.service.rates._tokens._clock = clock
         reply = await http.post("/v1/completions", json={"prompt": prompt, "max_tokens": 1000, "n": 2})
@@ -147,7 +144,10 @@ async def test_tokens_of_prompts_and_answers_count():
 
 
 async def test_tokens_of_an_answer_that_is_left_count():
-    async with serving(Endless(), max_tokens_per_minute=300, max_output_tokens=10**9) as server, of(server) as http:
+    async with (
+        serving(Endless(), max_tokens_per_minute=300, max_output_tokens=10**9) as server,
+        http_of(server, key="one") as http,
+    ):
         body = {"messages": [TOLD], "stream": True}
         seen = 0
         async with http.stream("POST", "/v1/chat/completions", json=body) as reply:

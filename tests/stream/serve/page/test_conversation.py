@@ -109,6 +109,7 @@ async def test_a_key_is_asked_for(browser):
     async with chatting(browser, Script("open", "<|im_end|>"), api_key="s3cret") as page:
         box = page.get_by_label("API key")
         await box.fill("wrong")
+        await expect(page.locator("#model")).to_be_hidden()  # there are no models to choose from yet
         await page.keyboard.press("Enter")
         await page.get_by_text("the API key was refused").wait_for()
         await box.fill("s3cret")

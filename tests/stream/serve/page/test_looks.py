@@ -95,6 +95,7 @@ async def test_a_telephone_scrolls_down_only(browser):
         for selector in ("html", "body", "main"):
             wider = await page.eval_on_selector(selector, "(node) => node.scrollWidth - node.clientWidth")
             assert wider == 0, selector
+        assert await page.locator(".code pre").evaluate("(pre) => pre.scrollWidth > 2 * pre.clientWidth")
         for name in ("Send", "Copy", "Settings", "Chats"):
             box = await page.get_by_role("button", name=name, exact=True).first.bounding_box()
             assert box["x"] >= 0 and box["x"] + box["width"] <= PHONE["width"], name
@@ -326,12 +327,6 @@ async def test_a_button_jumps_to_the_end(browser):
         await jump.click()
         await at_the_end(main)
         await expect(jump).to_be_hidden()
-
-
-async def test_the_end_of_a_long_line_of_code_can_be_reached(browser):
-    async with chatting(browser, Script(f"```\n{'x' * 500}\n```\n", "<|im_end|>")) as page:
-        await ask(page, "hi")
-        assert await page.locator(".code pre").evaluate("(pre) => pre.scrollWidth > 2 * pre.clientWidth")
 
 
 async def test_the_first_screen_names_the_model_and_has_things_to_try(browser):

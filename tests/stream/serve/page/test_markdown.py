@@ -143,18 +143,6 @@ async def test_what_is_done_keeps_its_nodes(page):
     )
 
 
-async def test_markup_stays_text(browser):
-    attack = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
-    async with chatting(browser, Script(f"<think>{attack}</think>", attack, "<|im_end|>")) as page:
-        await send(page, attack)
-        await answer(page).locator(".stats").wait_for()
-        assert await page.locator(".user").text_content() == attack
-        assert await answer(page).locator(".answer").text_content() == attack
-        assert await answer(page).locator("details .text").text_content() == attack
-        assert await page.locator("main img, main script").count() == 0
-        assert (await page.title()).endswith("tokenweir")
-
-
 @pytest.mark.parametrize("part", ["[", "> "])
 async def test_a_long_hostile_answer_leaves_the_page_alive(browser, part):
     length = 100_000 if FULL else 20_000

@@ -134,9 +134,3 @@ async def test_a_notice_is_seen_above_the_list_on_a_telephone(browser):
         await page.locator("nav").get_by_role("button", name="Delete hi").click()
         await page.get_by_role("button", name="Undo").click()  # which Playwright refuses if something covers it
         await expect(page.locator("nav li")).to_have_count(1)
-
-
-async def test_no_models_show_no_choice_of_them(browser):
-    async with chatting(browser, Script(), api_key="a key") as page:
-        await page.locator("#key").wait_for()
-        await expect(page.locator("#model")).to_be_hidden()

@@ -134,19 +134,6 @@ def test_results_come_before_the_other_blocks_of_their_message():
     assert refused.value.param == "messages[2].content[1].content[0]"
 
 
-def test_a_result_without_its_call_stays():
-    assert history(user(result("sun"), text("a"))).messages == [
-        {"role": "tool", "content": "sun", "tool_call_id": "c1"},
-        {"role": "user", "content": "a"},
-    ]
-
-
-@pytest.mark.parametrize(("given", "arguments"), [(None, "{}"), ('{"at": "B', '{"at": "B'), ([1], "[1]"), ("", "")])
-def test_the_input_of_a_call_may_be_no_object(given, arguments):
-    asked = history(user("a"), assistant(CALL | {"input": given}), user(result("sun")))
-    assert asked.messages[1]["tool_calls"][0]["function"]["arguments"] == arguments
-
-
 @pytest.mark.parametrize(("messages", "param", "said"), CASES["refusals_name_the_place"])
 def test_refusals_name_the_place(messages, param, said):
     with pytest.raises(RequestError) as refused:
