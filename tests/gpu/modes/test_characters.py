@@ -152,10 +152,11 @@ def test_any_scores(mode_of, dummy, ties):
         assert not check(batch, documents, parse_special=False)
 
 
-def test_user_text_beside_control_pieces_of_the_model(mode_of):
+@pytest.mark.parametrize("place", [0, 3])
+def test_user_text_beside_control_pieces_of_the_model(mode_of, place):
     tok = of_scores({"▁": 0.0, "a": -1.0}, user_defined=["<turn>"])
     documents = ["a<turn>", "a <turn>a", "<turn>"]
-    guards = np.array([len(documents[0]) + 3], np.int64)
+    guards = np.array([len(documents[0]) + place], np.int64)
     found, refused = run(mode_of(tok), documents, guards=guards)
     assert refused == {1: "it has user text, and the model has control tokens of its own"}
     assert [found[i] for i in (0, 2)] == [tok.encode(documents[i]) for i in (0, 2)]

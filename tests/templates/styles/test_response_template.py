@@ -64,6 +64,7 @@ WRITTEN = {
         json_call("<|START_ACTION|>[", "]<|END_ACTION|>", "tool_name", "parameters"),
     ),
     "own JSON": ((NAME, NAME), "<<hm>>{}<<so>>", json_call("<<call>>", "<<end>>", "fn", "with")),
+    "own list": ((None, NAME), "", json_call("<<call>>[", "]<<end>>", "fn", "with")),
     "own Python": ((None, NAME), "", python_call),
 }
 SPECS = {name: template(**fields) for name, fields in CASES["fields"].items()}
@@ -127,6 +128,16 @@ def read(spec, text):
         template(PLAIN, {"open": "<a>", "close": "</a>", "content": "kv-lines"}, {"open": "<a>"}),
         template(PLAIN, {"open": "<a>", "close": ["</a>", "</b>"], "content": "json"}, {"open": "a", "close": "ab"}),
         template(PLAIN, {"open_pattern": "(a+)+b", "close": "</a>", "content": "json"}, {"open": [""], "close": 3}),
+        template(
+            PLAIN,
+            {
+                "open": "a",
+                "close": "b",
+                "content": "json",
+                "content_args": {"x": 1},
+                "transform": {"function": "{content}"},
+            },
+        ),
     ],
 )
 def test_what_is_not_described_exactly_selects_nothing(spec):
@@ -192,6 +203,7 @@ def calls_between(opener, closer, parameter="<parameter=(?P<key>[^>]+)>(?P<value
 
 
 INVOKED = '<parameter name="(?P<key>[^"]+)">(?P<value>.*?)</parameter>'
+ESCAPED = "(?P<key>\\w+):<escape>(?P<value>.*?)<escape>"
 ARG = "<arg_key>(?P<key>[^<]+)</arg_key><arg_value>(?P<value>.*?)</arg_value>"
 
 
@@ -204,6 +216,8 @@ ARG = "<arg_key>(?P<key>[^<]+)</arg_key><arg_value>(?P<value>.*?)</arg_value>"
         (calls_between("<minimax:tool_call>", "</minimax:tool_call>", INVOKED), "minimax-m2"),
         (calls_between("<tool_call>(?P<name>[^<]+)", "</tool_call>", ARG), "glm"),
         (calls_between("<tool_calls>", "</tool_calls>", ARG), "hunyuan-v3-preview"),
+        (calls_between("<start_function_call>call:(?P<name>\\w+)", "<end_function_call>", ESCAPED), "functiongemma"),
+        (calls_between("<start_function_call>call:(?P<name>\\w+)", "<end_function_call>"), None),
     ],
 )
 def test_the_opening_text_of_a_call_inside_a_block_shows_no_style(spec, style):
