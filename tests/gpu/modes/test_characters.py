@@ -152,9 +152,9 @@ def test_any_scores(mode_of, dummy, ties):
         assert not check(batch, documents, parse_special=False)
 
 
-@pytest.mark.parametrize("place", [0, 3])
-def test_user_text_beside_control_pieces_of_the_model(mode_of, place):
-    tok = of_scores({"▁": 0.0, "a": -1.0}, user_defined=["<turn>"])
+@pytest.mark.parametrize(("place", "dummy"), [(3, True), (0, False)])
+def test_user_text_beside_control_pieces_of_the_model(mode_of, place, dummy):
+    tok = of_scores({"▁": 0.0, "a": -1.0}, user_defined=["<turn>"], dummy=dummy)
     documents = ["a<turn>", "a <turn>a", "<turn>"]
     guards = np.array([len(documents[0]) + place], np.int64)
     found, refused = run(mode_of(tok), documents, guards=guards)
