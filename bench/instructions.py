@@ -13,7 +13,6 @@ depend on the machine. Fails if a case takes more than `--most` percent more.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
@@ -24,7 +23,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from shared.report import table
+from shared.report import arguments, table
 
 CASES = Path(__file__).with_name("instruction_cases.py")
 KEPT = Path(__file__).with_name("instructions.json")
@@ -93,12 +92,12 @@ def kept_counts(maker: dict[str, str]) -> dict[str, int] | None:
 
 def main() -> int:
     """Count and compare."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("head", help="Python with the newer version")
-    parser.add_argument("base", nargs="?", help="Python with the older version; the kept counts by default")
-    parser.add_argument("--most", type=float, default=3.0, metavar="PERCENT", help="rise that is permitted")
-    parser.add_argument("--write", action="store_true", help="keep the counts of HEAD")
-    options = parser.parse_args()
+    options = arguments(
+        __doc__,
+        ("head", {"help": "Python with the newer version"}),
+        ("base", {"nargs": "?", "help": "Python with the older version; the kept counts by default"}),
+        most=(3.0, "percent of a rise that is permitted"),
+    )
     maker = made_by(options.head)
     if options.write:
         KEPT.write_text(json.dumps({"made_by": maker, "instructions": count(options.head)}, indent=2) + "\n")

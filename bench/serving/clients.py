@@ -172,9 +172,9 @@ def masked(text: str) -> bytes:
     return head + bytes(4) + text.encode()
 
 
-def post(body: str) -> bytes:
-    """A request for server-sent events."""
+def post(body: str, path: str = "/v1/responses") -> bytes:
+    """A request with a body of JSON, in ASCII."""
     return (
-        f"POST /v1/responses HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+        f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\n\r\n{body}"
     ).encode()

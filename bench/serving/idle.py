@@ -13,7 +13,8 @@ import asyncio
 import json
 
 from serving.clients import idle_connection, masked
-from serving.serve import memory, number_from, running
+from serving.serve import running
+from shared.processes import memory, number_from
 from shared.report import arguments, machine, publish, table
 
 SIZE = 1_000_000

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from serving.clients import Client, Load, handshake, masked, post
-from serving.serve import WARM_UP, number_from, running
+from serving.serve import WARM_UP, running
 from serving.servers import RATE
-from shared.processes import cpu_seconds
+from shared.processes import cpu_seconds, number_from
 from shared.report import arguments, machine, publish, table
 
 CLIENTS = 20

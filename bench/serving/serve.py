@@ -32,7 +32,7 @@ from serving import servers
 from serving.clients import Client, Load, idle_connection, one_token_requests
 from serving.core_share import core_share
 from serving.servers import RATE, SERVERS
-from shared.processes import cpu_seconds, memory
+from shared.processes import child, cpu_seconds, memory, number_from
 from shared.report import arguments, machine, publish, table
 
 WARM_UP = 1.5
@@ -44,21 +44,11 @@ def running(name: str, streams: int, tokens: int, template: str | None = None) -
     """A server in a process of its own, on a core of its own if there are two."""
     command = [sys.executable, servers.__file__, name, "--streams", str(streams), "--tokens", str(tokens)]
     command += [] if template is None else ["--template", template]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
+    with child(command) as process:
         if (os.cpu_count() or 1) > 1:
             os.sched_setaffinity(process.pid, {0})
             os.sched_setaffinity(0, {1})
         yield process
-    finally:
-        process.kill()
-        process.wait()
-
-
-def number_from(process: subprocess.Popen[str]) -> int:
-    """The next number that a server prints."""
-    assert process.stdout is not None
-    return int(process.stdout.readline())
 
 
 def iterations(process: subprocess.Popen[str]) -> int:

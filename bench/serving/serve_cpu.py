@@ -18,7 +18,6 @@ import json
 import os
 import selectors
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -88,6 +87,7 @@ if "--be" in sys.argv:
 from serving.clients import DELTA, Load, handshake, masked
 from serving.serve import WARM_UP
 from serving.servers import RATE, SERVERS, TOKEN, StepEngine
+from shared.processes import child, line_from, number_from
 from shared.report import arguments, machine, publish, table
 
 
@@ -169,19 +169,16 @@ def drain(port: int, streams: int, stopped: threading.Event) -> None:
 def measure(name: str, streams: int, seconds: float) -> list[float]:
     """CPU, CPU seconds a token, frames a token, late p50 and p99, and loop iterations a token."""
     command = [sys.executable, __file__, "--be", name, "--streams", str(streams), "--seconds", str(seconds)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
     stopped = threading.Event()
-    clients = threading.Thread(target=drain, args=(int(process.stdout.readline()), streams, stopped))
-    clients.start()
-    try:
-        seen: list[float] = json.loads(process.stdout.readline())
-        return seen
-    finally:
-        stopped.set()
-        clients.join()
-        process.kill()
-        process.wait()
+    with child(command) as process:
+        clients = threading.Thread(target=drain, args=(number_from(process), streams, stopped))
+        clients.start()
+        try:
+            seen: list[float] = json.loads(line_from(process))
+            return seen
+        finally:
+            stopped.set()
+            clients.join()
 
 
 HEADER = [

@@ -37,7 +37,7 @@ from typing import Any
 
 import httpx
 import openai
-from shared.processes import memory
+from shared.processes import child, line_from, memory, number_from
 from shared.report import arguments, machine, publish, table
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -365,11 +365,10 @@ def _check(text: str) -> None:
 async def idle(process: subprocess.Popen[str]) -> dict[str, float]:
     """Wait until the server is idle; return what it still holds, by name."""
     deadline = time.monotonic() + QUIET
-    assert process.stdout is not None
     while True:
         await asyncio.sleep(0.5)
         process.send_signal(signal.SIGUSR1)
-        held: dict[str, float] = json.loads(await asyncio.to_thread(process.stdout.readline))
+        held: dict[str, float] = json.loads(await asyncio.to_thread(line_from, process))
         if not held["busy"]:
             return held
         if time.monotonic() > deadline:
@@ -380,10 +379,8 @@ async def soak(minutes: float, actions: float, seed: int, spans: bool) -> str:
     """Run random actions for `minutes`; return the table of leftovers."""
     random = Random(seed)
     command = [sys.executable, __file__, "--be", str(seed), *["--spans"] * spans]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: ASYNC220
-    try:
-        assert process.stdout is not None
-        clients = Clients(int(process.stdout.readline()), random)
+    with child(command) as process:
+        clients = Clients(number_from(process), random)
         rows = []
         begun = time.monotonic()
         at = -1.0
@@ -419,9 +416,6 @@ async def soak(minutes: float, actions: float, seed: int, spans: bool) -> str:
             kinds += f". {held['spans']:.0f} spans were recorded, {held['failed']:.0f} of them of failures; none was left open"
         shown = [rows[round(number * (len(rows) - 1) / 6)] for number in range(7)] if len(rows) > 7 else rows
         return f"{machine()}, seed {seed}. What clients did: {kinds}.\n\n{table(HEADER, shown)}"
-    finally:
-        process.kill()
-        process.wait()
 
 
 HEADER = ["minute", "actions", "ended in an error", "tasks", "file descriptors", "Python objects", "RSS, MB"]

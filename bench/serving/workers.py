@@ -24,6 +24,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from serving.clients import post
 from shared.processes import cpu_seconds
 from shared.report import arguments, machine, publish, table
 
@@ -68,17 +69,12 @@ def requests(ids: list[int]) -> dict[str, bytes]:
     answer = {"request_id": "r", "choices": [{"index": 0, "token_ids": ids[:900], "finish_reason": "stop"}]}
     chat = {"messages": [{"role": "user", "content": "Tell me about weirs."}], "max_tokens": 100}
     return {
-        "chat completions of 100 tokens": _post("/v1/chat/completions", chat),
-        "derenders of 900 ids": _post(
-            "/v1/chat/completions/derender", {"generate_response": answer, "chat_request": {"messages": []}}
+        "chat completions of 100 tokens": post(json.dumps(chat), "/v1/chat/completions"),
+        "derenders of 900 ids": post(
+            json.dumps({"generate_response": answer, "chat_request": {"messages": []}}),
+            "/v1/chat/completions/derender",
         ),
     }
-
-
-def _post(path: str, body: object) -> bytes:
-    data = json.dumps(body).encode()
-    head = f"POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {len(data)}\r\n\r\n"
-    return head.encode() + data
 
 
 async def ask(port: int, request: bytes, until: float) -> int:

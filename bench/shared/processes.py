@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,28 @@ def apart(work: Callable[..., Any], *args: Any) -> Any:
     """Call a function in a process of its own, and return its result."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(work, *args).result()
+
+
+@contextmanager
+def child(command: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
+    """Run a program, whose lines are read, until the context ends."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def line_from(process: subprocess.Popen[str]) -> str:
+    """The next line that a program prints."""
+    assert process.stdout is not None
+    return process.stdout.readline()
+
+
+def number_from(process: subprocess.Popen[str]) -> int:
+    """The next number that a program prints."""
+    return int(line_from(process))
 
 
 def cpu_seconds(*pids: int) -> float:
