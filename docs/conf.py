@@ -49,7 +49,7 @@ nitpick_ignore_regex = [
     ("py:class", r"(.*\.)?T"),  # type variables
     (
         "py:class",
-        r"(.*\.)?(StageRunner|Cancellable|EngineFrontEnd|Responses|Ledger|Kept|Patch|ToolSchemas)",
+        r"(.*\.)?(StageRunner|Cancellable|EngineFrontEnd|Responses|Ledger|Kept|ToolSchemas)",
     ),  # objects that only the package makes
     (
         "py:class",

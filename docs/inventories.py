@@ -18,6 +18,7 @@ NAMES = {
             **dict.fromkeys((f"collections.abc.{name}" for name in ABC.split()), "library/collections.abc.html#$"),
             "collections.Counter": "library/collections.html#$",
             "contextlib.AbstractAsyncContextManager": "library/contextlib.html#$",
+            "contextlib.AbstractContextManager": "library/contextlib.html#$",
             "pathlib.Path": "library/pathlib.html#$",
             "socket.socket": "library/socket.html#$",
         },

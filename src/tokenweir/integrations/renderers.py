@@ -9,18 +9,17 @@ from typing import Any
 
 from tokenweir.encode.errors import TemplateError
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.integrations.turns import Continuation, Message, continuation, fit_continuation, turns
+from tokenweir.integrations.turns import Continuation, Message, Turns, turns
 from tokenweir.stream.chat.message import AssistantMessage
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.events.deltas import Channel, ToolCallDelta
 from tokenweir.templates.chat_template import ChatTemplate
-from tokenweir.templates.prompt import Prompt
 from tokenweir.templates.styles.reasoning import style_of
 from tokenweir.templates.styles.shown import style_of_answer
 from tokenweir.templates.styles.tools import Tools
 
 
-class TemplateRenderer:
+class TemplateRenderer(Turns):
     """Implementation of `renderers.base.Renderer` over any chat template.
 
     The library's renderers each know one family of models. This one finds the message of each id by the origins of the
@@ -52,10 +51,7 @@ class TemplateRenderer:
             TemplateError: No template is given and none came with the tokenizer.
 
         """
-        self._tokenizer = tokenizer
-        self._template = ChatTemplate.from_tokenizer(tokenizer) if template is None else template
-        self._keep_thinking = keep_thinking
-        self._template_kwargs = template_kwargs
+        super().__init__(tokenizer, template, keep_thinking, template_kwargs)
         self.declined: str | None = None
 
     def render(
@@ -188,18 +184,8 @@ class TemplateRenderer:
         question = {"role": "user", "content": "question"}
         reason = ""
         for before in ([{"role": "system", "content": "system"}, question], [question]):
-            found = continuation(
-                self._template,
-                self._tokenizer,
-                [*before, answer],
-                new,
-                tools,
-                keep_thinking=self._keep_thinking,
-                **self._template_kwargs,
-            )
-            if isinstance(found, Continuation):
-                return fit_continuation(completion_ids, found, self._tokenizer)
-            if found.startswith("the template"):
+            found = self._continuation([*before, answer], new, tools, completion_ids)
+            if isinstance(found, Continuation) or found.startswith("the template"):
                 return found
             reason = reason or found
         return reason
@@ -227,11 +213,6 @@ class TemplateRenderer:
             if after[: len(before)] != before:
                 return False
         return True
-
-    def _prompt(self, messages: Sequence[Message], tools: Tools | None, add_generation_prompt: bool) -> Prompt:
-        return self._template.render(
-            messages, tools=tools, add_generation_prompt=add_generation_prompt, **self._template_kwargs
-        )
 
     def _parsed(
         self, ids: Sequence[int], tools: Tools | None, prompt_ids: Sequence[int]

@@ -10,6 +10,7 @@ from tokenweir.encode.errors import TemplateError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.templates.chat_template import ChatTemplate
 from tokenweir.templates.prompt import Prompt
+from tokenweir.templates.styles.tools import Tools
 
 Message = Mapping[str, Any]
 
@@ -125,40 +126,67 @@ class Continuation(NamedTuple):
     content: list[bool]
 
 
-def continuation(
-    template: ChatTemplate,
-    tokenizer: Tokenizer,
-    messages: Sequence[Message],
-    new: Sequence[Message],
-    tools: Sequence[Mapping[str, Any]] | None = None,
-    *,
-    keep_thinking: bool = False,
-    **template_kwargs: Any,
+class Turns:
+    """Base of what renders conversations and appends messages to the ids of an answer."""
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        template: ChatTemplate | None,
+        keep_thinking: bool,
+        template_kwargs: Mapping[str, Any],
+    ) -> None:
+        """Take a model's tokenizer and template.
+
+        Args:
+            tokenizer: The tokenizer.
+            template: The template; None takes the tokenizer's own.
+            keep_thinking: Continue an answer although the template drops its thinking once new messages are there.
+            template_kwargs: Further arguments of `ChatTemplate.render`.
+
+        """
+        self._tokenizer = tokenizer
+        self._template = ChatTemplate.from_tokenizer(tokenizer) if template is None else template
+        self._keep_thinking = keep_thinking
+        self._template_kwargs = template_kwargs
+
+    def _prompt(self, messages: Sequence[Message], tools: Tools | None, add_generation_prompt: bool) -> Prompt:
+        return self._template.render(
+            messages, tools=tools, add_generation_prompt=add_generation_prompt, **self._template_kwargs
+        )
+
+    def _continuation(
+        self, messages: Sequence[Message], new: Sequence[Message], tools: Tools | None, ids: Sequence[int]
+    ) -> Continuation | str:
+        """Return the ids that new messages add behind the ids of an answer, up to the generation prompt's end.
+
+        Return the reason as a str if these ids cannot be found, such as that the template writes an earlier message
+        behind the answer.
+
+        Args:
+            messages: A conversation that ends with the answer.
+            new: The messages that follow; none of them may be an assistant's.
+            tools: As for `ChatTemplate.render`.
+            ids: The ids that end with the answer's.
+
+        """
+        if not messages or not new:
+            return "there is no answer, or nothing new"
+        if any(message.get("role") == "assistant" for message in new):
+            return "a new message is an assistant's"
+        try:
+            prompt = self._prompt([*messages, *new], tools, True)
+        except TemplateError as error:
+            return str(error)
+        found = _continuation(prompt, self._tokenizer, messages, self._keep_thinking)
+        return _fitted(ids, found, self._tokenizer) if isinstance(found, Continuation) else found
+
+
+def _continuation(
+    prompt: Prompt, tokenizer: Tokenizer, messages: Sequence[Message], keep_thinking: bool
 ) -> Continuation | str:
-    """Return the ids that new messages add behind an answer, up to the generation prompt's end.
-
-    Return the reason as a str if these ids cannot be found, such as that the template writes an earlier message behind
-    the answer.
-
-    Args:
-        template: The chat template.
-        tokenizer: The tokenizer.
-        messages: A conversation that ends with the answer.
-        new: The messages that follow; none of them may be an assistant's.
-        tools: As for `ChatTemplate.render`.
-        keep_thinking: Continue the answer although the template drops its thinking once the new messages are there.
-        **template_kwargs: Further arguments of `ChatTemplate.render`.
-
-    """
-    if not messages or not new:
-        return "there is no answer, or nothing new"
-    if any(message.get("role") == "assistant" for message in new):
-        return "a new message is an assistant's"
+    """Return the ids of a prompt behind those of its first `messages`, of which the last one is an answer."""
     count = len(messages)
-    try:
-        prompt = template.render([*messages, *new], tools=tools, add_generation_prompt=True, **template_kwargs)
-    except TemplateError as error:
-        return str(error)
     spans = [(span, _number(span.origin)) for span in prompt.origins]
     start = min((span.start for span, number in spans if number >= count), default=None)
     if start is None:
@@ -189,7 +217,7 @@ def _number(origin: str) -> int:
     return -1 if match is None else int(match[1])
 
 
-def fit_continuation(ids: Sequence[int], following: Continuation, tokenizer: Tokenizer) -> Continuation | str:
+def _fitted(ids: Sequence[int], following: Continuation, tokenizer: Tokenizer) -> Continuation | str:
     """Return a continuation that fits behind ids of an answer: without its end token if the ids end with it already.
 
     Return the reason as a str if the ids end with another end token than the template writes.

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.integrations.turns import Continuation, Message, continuation, fit_continuation
+from tokenweir.integrations.turns import Continuation, Message, Turns
 from tokenweir.templates.chat_template import ChatTemplate
 from tokenweir.templates.styles.tools import Tools
 
@@ -35,7 +35,7 @@ class MergeResult:
     removed_prefix_token_count: int = 0
 
 
-class TokenBuilder:
+class TokenBuilder(Turns):
     """Builder of the ids of a growing conversation.
 
     It has the methods of verl's `ContinuousTokenBuilder` that an agent loop calls.
@@ -61,10 +61,7 @@ class TokenBuilder:
             TemplateError: No template is given and none came with the tokenizer.
 
         """
-        self._tokenizer = tokenizer
-        self._template = ChatTemplate.from_tokenizer(tokenizer) if template is None else template
-        self._keep_thinking = keep_thinking
-        self._template_kwargs = dict(chat_template_kwargs or {})
+        super().__init__(tokenizer, template, keep_thinking, dict(chat_template_kwargs or {}))
 
     def build_initial_tokens(self, messages: Sequence[Message], *, tools: Tools | None = None) -> list[int]:
         """Render the first prompt, with the generation prompt; return its ids.
@@ -73,8 +70,7 @@ class TokenBuilder:
             TemplateError: As `ChatTemplate.render`.
 
         """
-        prompt = self._template.render(messages, tools=tools, add_generation_prompt=True, **self._template_kwargs)
-        return prompt.encode(self._tokenizer)
+        return self._prompt(messages, tools, True).encode(self._tokenizer)
 
     def merge_context_tokens(
         self,
@@ -103,21 +99,13 @@ class TokenBuilder:
         new = updated_messages[count:]
         if not new:
             return MergeResult(list(runtime_token_ids), 0)
-        found: Any = continuation(
-            self._template,
-            self._tokenizer,
-            previous_messages,
-            new,
-            tools,
-            keep_thinking=self._keep_thinking,
-            **self._template_kwargs,
-        )
-        rest = fit_continuation(runtime_token_ids, found, self._tokenizer) if isinstance(found, Continuation) else found
-        if not isinstance(rest, Continuation):
-            raise ValueError(f"the messages cannot be appended: {rest}")  # noqa: TRY004
-        inserted = rest.ids[:1] if len(rest.ids) == len(found.ids) else []
+        found = self._continuation(previous_messages, new, tools, runtime_token_ids)
+        if not isinstance(found, Continuation):
+            raise ValueError(f"the messages cannot be appended: {found}")  # noqa: TRY004
+        was_cut_short = not {*runtime_token_ids[-1:]} & self._tokenizer.eos_ids
+        inserted = found.ids[: int(was_cut_short)]
         return MergeResult(
-            [*runtime_token_ids, *rest.ids], len(rest.ids) - len(inserted), inserted_token_ids=list(inserted)
+            [*runtime_token_ids, *found.ids], len(found.ids) - len(inserted), inserted_token_ids=inserted
         )
 
     def merge_assistant_tokens(

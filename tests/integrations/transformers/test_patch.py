@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import copyreg
 import pickle
 import shutil
 import sys
@@ -166,7 +167,7 @@ def test_pickles_under_the_patch_are_read_with_and_without_it(pair, data):
         assert raw.encode("a b").ids == made.encode("a b").ids == original.encode("a b").ids
 
 
-def test_the_patch_is_undone():
+def test_the_patch_is_undone(monkeypatch):
     import tokenizers
     import tokenizers.decoders
     from tokenizers import models
@@ -191,6 +192,11 @@ def test_the_patch_is_undone():
     with tokenweir.patch_transformers(chat_templates=False):
         assert vars(chat_template_utils)["_compile_jinja_template"] is before[2]
     assert [vars(owner)[name] for owner, name in owners] == before
+    assert Original not in copyreg.dispatch_table
+    monkeypatch.delattr(TokenizersBackend, "_tokenizer")
+    with tokenweir.patch_transformers():
+        assert "_tokenizer" in vars(TokenizersBackend)
+    assert "_tokenizer" not in vars(TokenizersBackend)
 
 
 def test_an_inner_context_leaves_the_outer_patch():

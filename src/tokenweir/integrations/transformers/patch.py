@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import copyreg
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from importlib import import_module
 from threading import RLock
-from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any
 
 from tokenweir.integrations.transformers.backend import Backend, Original
 from tokenweir.integrations.transformers.chat_templates import compiler, indices_renderer
@@ -17,26 +16,9 @@ from tokenweir.integrations.transformers.decode_stream import DecodeStream
 from tokenweir.integrations.transformers.patched_tokenizer import PatchedTokenizer, reduce_tokenizer, set_in_force
 from tokenweir.integrations.transformers.tensors import batch_encoding
 
-_ABSENT = object()
 _lock = RLock()
-
-
-class _Change(NamedTuple):
-    """An attribute that the patch has replaced.
-
-    Attributes:
-        owner: The class or module.
-        name: The name of the attribute.
-        before: The value before the patch, or a sentinel if the owner did not have the attribute itself.
-
-    """
-
-    owner: Any
-    name: str
-    before: Any
-
-
-_undo: list[_Change] = []
+_undo: ExitStack | None = None
+"""What undoes the patch; None while there is none."""
 
 
 class _BackendSlot:
@@ -61,20 +43,7 @@ class _BackendSlot:
         owner.__dict__.pop("_tokenizer", None)
 
 
-class Patch(AbstractContextManager["Patch"]):
-    """Result of `patch_transformers()`; leaving it as a context manager undoes the patch if that call made it."""
-
-    def __init__(self, *, made: bool) -> None:
-        self._made = made
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if self._made:
-            unpatch_transformers()
-
-
-def patch_transformers(*, chat_templates: bool = True) -> Patch:
+def patch_transformers(*, chat_templates: bool = True) -> AbstractContextManager[object]:
     """Let transformers' tokenizers run on tokenweir, in the whole process.
 
     Every fast tokenizer, whether made before or later, encodes and decodes by tokenweir's core: its `_tokenizer` becomes a
@@ -88,56 +57,57 @@ def patch_transformers(*, chat_templates: bool = True) -> Patch:
         chat_templates: Render chat templates by tokenweir's engine, too.
 
     Returns:
-        The patch, as a context manager that undoes it.
+        A context manager that undoes the patch if this call made it.
 
     Raises:
         ImportError: transformers 5 or tokenizers is not installed.
 
     """
+    global _undo
+    left = ExitStack()
     with _lock:
-        made = not _undo
-        if made:
-            try:
-                _replace_all(chat_templates)
-            except BaseException:
-                unpatch_transformers()
-                raise
-            copyreg.pickle(Original, reduce_tokenizer)
-            set_in_force(True)
-    return Patch(made=made)
+        if _undo is None:
+            with ExitStack() as undo:
+                _replace_all(undo, chat_templates)
+                copyreg.pickle(Original, reduce_tokenizer)
+                undo.callback(copyreg.dispatch_table.pop, Original, None)
+                set_in_force(True)
+                undo.callback(set_in_force, False)
+                _undo = undo.pop_all()
+            left.callback(unpatch_transformers)
+    return left
 
 
 def unpatch_transformers() -> None:
     """Undo `patch_transformers()`. Tokenizers that were used under the patch keep their backend, with the same results."""
+    global _undo
     with _lock:
-        if _undo:
-            copyreg.dispatch_table.pop(Original, None)
-            set_in_force(False)
-        while _undo:
-            owner, name, before = _undo.pop()
-            if before is _ABSENT:
-                delattr(owner, name)
-            else:
-                setattr(owner, name, before)
+        if _undo is not None:
+            _undo.close()
+            _undo = None
 
 
-def _replace_all(with_templates: bool) -> None:
+def _replace_all(undo: ExitStack, with_templates: bool) -> None:
+    def replace(owner: Any, name: str, value: Any) -> None:
+        if name in vars(owner):
+            undo.callback(setattr, owner, name, vars(owner)[name])
+        else:
+            undo.callback(delattr, owner, name)
+        setattr(owner, name, value)
+
     base = _module("transformers.tokenization_utils_tokenizers").TokenizersBackend
-    _replace(base, "_tokenizer", _BackendSlot())
+    replace(base, "_tokenizer", _BackendSlot())
     for module in ("tokenizers", "tokenizers.tokenizers"):
-        _replace(_module(module), "Tokenizer", PatchedTokenizer)
-    _replace(_module("tokenizers.decoders"), "DecodeStream", DecodeStream)
+        replace(_module(module), "Tokenizer", PatchedTokenizer)
+    replace(_module("tokenizers.decoders"), "DecodeStream", DecodeStream)
     base = _module("transformers.tokenization_utils_base")
-    _replace(base, "to_py_obj", _plain_ids(base.to_py_obj))
-    _replace(base.BatchEncoding, "__init__", batch_encoding(base.BatchEncoding.__init__))
+    replace(base, "to_py_obj", _plain_ids(base.to_py_obj))
+    replace(base.BatchEncoding, "__init__", batch_encoding(base.BatchEncoding.__init__))
     if with_templates:
         utils = _module("transformers.utils.chat_template_utils")
-        _replace(utils, "_compile_jinja_template", compiler(utils._compile_jinja_template))
-        _replace(
-            utils,
-            "_render_with_assistant_indices",
-            indices_renderer(utils._render_with_assistant_indices),
-        )
+        replace(utils, "_compile_jinja_template", compiler(utils._compile_jinja_template))
+        renderer = indices_renderer(utils._render_with_assistant_indices)
+        replace(utils, "_render_with_assistant_indices", renderer)
 
 
 def _module(name: str) -> Any:
@@ -163,8 +133,3 @@ def _plain_ids(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return [to_py_obj(row) for row in obj] if kinds == {list} else original(obj)
 
     return to_py_obj
-
-
-def _replace(owner: Any, name: str, value: Any) -> None:
-    _undo.append(_Change(owner, name, vars(owner).get(name, _ABSENT)))
-    setattr(owner, name, value)

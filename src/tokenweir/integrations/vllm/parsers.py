@@ -197,9 +197,7 @@ class Reasoning(_Streaming, ReasoningParser):  # type: ignore[misc]
         """Set the prompt, whose end tells whether the answer begins inside thinking."""
         self._prompt_ids = prompt_token_ids
 
-    def adjust_initial_state_from_prompt(self, prompt_token_ids: Sequence[int]) -> None:
-        """Set the prompt of a stream, whose end tells whether the answer begins inside thinking."""
-        self._prompt_ids = prompt_token_ids
+    adjust_initial_state_from_prompt = set_prompt_token_ids
 
     def is_reasoning_end(self, input_ids: Sequence[int]) -> bool:
         """Whether the thinking of the last turn has ended: its last tag closes thinking.
