@@ -47,8 +47,8 @@ SPARE_SOCKETS = 80
 class Process:
     """A child process that answers lines of its standard input by lines of JSON."""
 
-    def __init__(self, core: int, name: str, *arguments: object) -> None:
-        command = ["taskset", "-c", str(core), sys.executable, "-P", str(HERE / name), *map(str, arguments)]
+    def __init__(self, core: int, name: str, *given: object) -> None:
+        command = ["taskset", "-c", str(core), sys.executable, "-P", str(HERE / name), json.dumps(given)]
         self._name = name
         path = os.pathsep.join(filter(None, (str(HERE), *FOLDERS, os.environ.get("PYTHONPATH"))))
         self._process = subprocess.Popen(
@@ -155,12 +155,10 @@ def run(names: list[str], options: argparse.Namespace) -> tuple[str, list[str]]:
     failures: list[str] = []
     try:
         patience = max(5.0, seconds / 5) if options.patience is None else options.patience
-        given = ("--tokens", TOKENS, "--engine-port", attackers.hear(), "--patience", patience)
-        given += () if options.turns is None else ("--turns", options.turns)
-        server = Process(server_core, "server.py", *given)
+        server = Process(server_core, "server.py", TOKENS, attackers.hear(), patience, options.turns)
         children.append(server)
         port = server.hear()
-        honest = Process(client_core, "honest.py", "--port", port, "--streams", streams, "--tokens", TOKENS)
+        honest = Process(client_core, "honest.py", port, streams, TOKENS)
         children.append(honest)
         time.sleep(3)  # all streams have begun
         phases = [Phase(server, honest)]

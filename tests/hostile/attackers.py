@@ -1,4 +1,4 @@
-"""The attackers: a process of its own, which runs attacks until its input ends and then prints their counts as JSON.
+"""The attackers: a process of its own, which runs the attacks that a list in JSON names until its input ends and then prints their counts as JSON.
 
 The first line that it prints is the port of its hostile inference server; the first line of its input has the server's,
 and its patience in seconds.
@@ -6,7 +6,6 @@ and its patience in seconds.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import os
@@ -45,10 +44,7 @@ async def attack(names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("names", nargs="+", choices=ATTACKS)
-    options = parser.parse_args()
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     os.nice(19)
-    asyncio.run(attack(options.names))
+    asyncio.run(attack(json.loads(sys.argv[1])))

@@ -1,12 +1,11 @@
 """Honest clients: streams whose frames are compared with the engine's schedule, newcomers, and one that comes back.
 
-A process of its own. Each line of its input has it print what was seen since the line before, as JSON; it ends with its
+A process of its own, whose argument is what `be_clients` takes, as a list in JSON. Each line of its input has it print what was seen since the line before, as JSON; it ends with its
 input.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import sys
@@ -137,9 +136,4 @@ async def be_clients(port: int, streams: int, tokens: int) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--streams", type=int, required=True)
-    parser.add_argument("--tokens", type=int, required=True, help="of a stream")
-    options = parser.parse_args()
-    asyncio.run(be_clients(options.port, options.streams, options.tokens))
+    asyncio.run(be_clients(*json.loads(sys.argv[1])))

@@ -1,12 +1,14 @@
 """The server under attack: a process of its own with default limits, whose event loop measures its own lag.
 
+Its argument is a list in JSON: what `be_server` takes, and milliseconds of CPU time of a turn of the event loop that is
+reported; null reports none.
+
 Its models: `steady`, the first, gives each honest stream 50 tokens a second; `quick` answers with one token; `endless` never
 stops; `calling` calls a function, token by token; `hostile` is behind the inference server whose port is given. SIGUSR1 has it print its figures as a line of JSON.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import ctypes
 import gc
@@ -15,6 +17,7 @@ import logging
 import os
 import resource
 import signal
+import sys
 import time
 from array import array
 from collections.abc import AsyncGenerator, Iterable
@@ -77,7 +80,14 @@ class Lag:
 
 
 async def be_server(tokens: int, engine_port: int, patience: float) -> None:
-    """Run the server until SIGTERM."""
+    """Run the server until SIGTERM.
+
+    Args:
+        tokens: Tokens of an honest stream.
+        engine_port: The port of the hostile inference server.
+        patience: Most seconds of the limits on requests and reads.
+
+    """
     tokenizer = Tokenizer.default()
     ids, end = tokenizer.encode(" and", add_special_tokens=False), min(tokenizer.eos_ids)
     engines = {
@@ -115,17 +125,10 @@ async def be_server(tokens: int, engine_port: int, patience: float) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--tokens", type=int, required=True, help="of an honest stream")
-    parser.add_argument("--engine-port", type=int, required=True)
-    parser.add_argument(
-        "--patience", type=float, required=True, help="most seconds of the limits on requests and reads"
-    )
-    parser.add_argument("--turns", type=float, metavar="MS", help="report turns of the event loop with more CPU time")
-    options = parser.parse_args()
+    tokens, engine_port, patience, turns = json.loads(sys.argv[1])
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     logging.basicConfig(level=logging.CRITICAL)
-    factory = None if options.turns is None else partial(WatchedLoop, options.turns / 1000)
+    factory = None if turns is None else partial(WatchedLoop, turns / 1000)
     with asyncio.Runner(loop_factory=factory) as runner:
-        runner.run(be_server(options.tokens, options.engine_port, options.patience))
+        runner.run(be_server(tokens, engine_port, patience))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import make_dataclass
 from enum import StrEnum
 from importlib.util import find_spec
 from types import ModuleType
-from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -51,37 +50,12 @@ MODELS = {
 }
 
 
-@dataclass
-class RenderedTokens:
-    token_ids: list[int] = field(default_factory=list)
-    message_indices: list[int] = field(default_factory=list)
-    sampled_mask: list[bool] = field(default_factory=list)
-    is_content: list[bool] = field(default_factory=list)
-    message_roles: list[str] = field(default_factory=list)
-    message_tool_names: list[str | None] = field(default_factory=list)
-
-
-class ToolCallParseStatus(StrEnum):
-    OK = "ok"
-    INVALID_JSON = "invalid_json"
-
-
-@dataclass
-class ParsedToolCall:
-    raw: str
-    name: str | None = None
-    arguments: Any = None
-    token_span: Any = None
-    status: ToolCallParseStatus = ToolCallParseStatus.OK
-    id: str | None = None
-
-
-@dataclass
-class ParsedResponse:
-    content: str
-    reasoning_content: str | None = None
-    tool_calls: list[ParsedToolCall] = field(default_factory=list)
-    reasoning_complete: bool | None = True
+STAND_INS = {
+    "RenderedTokens": "token_ids message_indices sampled_mask is_content message_roles message_tool_names",
+    "ParsedToolCall": "raw name arguments status",
+    "ParsedResponse": "content reasoning_content tool_calls reasoning_complete",
+}
+"""The classes of the library that take results, and their fields."""
 
 
 @pytest.fixture(autouse=True)
@@ -90,8 +64,9 @@ def library(monkeypatch):
     if find_spec("renderers") is not None:
         return
     base = ModuleType("renderers.base")
-    for kind in (RenderedTokens, ToolCallParseStatus, ParsedToolCall, ParsedResponse):
-        setattr(base, kind.__name__, kind)
+    base.ToolCallParseStatus = StrEnum("ToolCallParseStatus", ["OK", "INVALID_JSON"])
+    for name, names in STAND_INS.items():
+        setattr(base, name, make_dataclass(name, names.split()))
     monkeypatch.setitem(sys.modules, "renderers", ModuleType("renderers"))
     monkeypatch.setitem(sys.modules, "renderers.base", base)
 
