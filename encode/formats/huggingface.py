@@ -263,15 +263,9 @@ def _check(component: Normalizer | PreTokenizer | Decoder | None, place: str) ->
     `UnsupportedTokenizerError` for components of SentencePiece, `TokenizerFileError` for invalid values.
     """
     match component:
-        case NormalizerSequence(parts):
-            for i, normalizer in enumerate(parts):
-                _check(normalizer, f"{place}.normalizers[{i}]")
-        case PreTokenizerSequence(parts):
-            for i, pre_tokenizer in enumerate(parts):
-                _check(pre_tokenizer, f"{place}.pretokenizers[{i}]")
-        case DecoderSequence(parts):
-            for i, decoder in enumerate(parts):
-                _check(decoder, f"{place}.decoders[{i}]")
+        case NormalizerSequence(parts) | PreTokenizerSequence(parts) | DecoderSequence(parts):
+            for i, part in enumerate(parts):
+                _check(part, f"{place}.{component.__struct_fields__[0]}[{i}]")
         case SentencePieceNormalizer() | SentencePieceDecoder():
             raise UnsupportedTokenizerError(f"{place}: {type(component).__name__!r}")
         case Split() | Replace():

@@ -20,13 +20,7 @@ def parts(component: Normalizer | PreTokenizer | PostProcessor | Decoder | None)
     waiting: list[Any] = [] if component is None else [component]
     while waiting:
         match part := waiting.pop():
-            case NormalizerSequence(normalizers=inner):
-                waiting += reversed(inner)
-            case PreTokenizerSequence(pretokenizers=inner):
-                waiting += reversed(inner)
-            case PostProcessorSequence(processors=inner):
-                waiting += reversed(inner)
-            case DecoderSequence(decoders=inner):
-                waiting += reversed(inner)
+            case NormalizerSequence(of) | PreTokenizerSequence(of) | PostProcessorSequence(of) | DecoderSequence(of):
+                waiting += reversed(of)
             case _:
                 yield part

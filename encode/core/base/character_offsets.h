@@ -1,6 +1,7 @@
 // Spans of bytes to spans of characters.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,11 @@
 #include "base/utf8.h"
 
 namespace tokenweir {
+
+inline size_t count_characters(std::string_view text) {
+  return static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return !utf8_continues(static_cast<uint8_t>(c)); }));
+}
 
 // Converts `n` byte spans of `text` in place; a byte inside a character extends to the whole character.
 inline void to_characters(std::string_view text, Span* spans, size_t n) {

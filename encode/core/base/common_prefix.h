@@ -5,8 +5,21 @@
 #include <cstddef>
 #include <cstring>
 #include <string_view>
+#include <vector>
 
 namespace tokenweir {
+
+// Returns for each n the longest border of the first n bytes, a proper prefix that is their suffix too (Knuth, Morris
+// and Pratt 1977).
+inline std::vector<size_t> borders(std::string_view text) {
+  std::vector<size_t> border(text.size() + 1);
+  for (size_t i = 1, k = 0; i < text.size(); i++) {
+    while (k > 0 && text[i] != text[k]) k = border[k];
+    if (text[i] == text[k]) k++;
+    border[i + 1] = k;
+  }
+  return border;
+}
 
 // Returns its length in bytes.
 inline size_t common_prefix(std::string_view a, std::string_view b) {

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/common_prefix.h"
 #include "base/saving.h"
 
 namespace tokenweir {
@@ -60,13 +61,7 @@ class TextStep {
     TextStep step(Kind::kReplace, when);
     step.pattern_ = std::move(pattern);
     step.content_ = std::move(content);
-    // The longest proper prefix of each prefix that is its suffix too (Knuth, Morris and Pratt 1977).
-    step.border_.assign(step.pattern_.size() + 1, 0);
-    for (size_t i = 1, k = 0; i < step.pattern_.size(); i++) {
-      while (k > 0 && step.pattern_[i] != step.pattern_[k]) k = step.border_[k];
-      if (step.pattern_[i] == step.pattern_[k]) k++;
-      step.border_[i + 1] = k;
-    }
+    step.border_ = borders(step.pattern_);
     return step;
   }
 

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/character_offsets.h"
 #include "base/errors.h"
 #include "base/quote.h"
 #include "base/trie.h"
@@ -29,7 +30,7 @@ class WordPiece : public Model {
             const std::vector<uint32_t>& control)
       : unknown_(id_of(tokens, unknown)),
         max_chars_(max_chars),
-        trie_(within_reach(tokens, max_chars + characters(prefix))),
+        trie_(within_reach(tokens, max_chars + count_characters(prefix))),
         below_prefix_(trie_.below(prefix)) {
     size_t size = 0;
     for (const auto& [token, id] : tokens) size = std::max<size_t>(size, id + size_t{1});
@@ -81,14 +82,8 @@ class WordPiece : public Model {
   // The longest token in bytes: the walk from each place in a piece may be as long.
   static constexpr size_t kMaxToken = 4096;
 
-  static uint64_t characters(std::string_view text) {
-    uint64_t count = 0;
-    for (const char c : text) count += !utf8_continues(static_cast<uint8_t>(c));
-    return count;
-  }
-
   bool too_long(const uint8_t* p, size_t n) const {
-    return n > max_chars_ && characters({reinterpret_cast<const char*>(p), n}) > max_chars_;
+    return n > max_chars_ && count_characters({reinterpret_cast<const char*>(p), n}) > max_chars_;
   }
 
   static uint32_t id_of(const std::vector<Trie::Key>& tokens, std::string_view unknown) {
@@ -102,7 +97,7 @@ class WordPiece : public Model {
     std::vector<Trie::Key> found;
     found.reserve(tokens.size());
     for (const Trie::Key& token : tokens) {
-      if (token.bytes.size() > limit && characters(token.bytes) > limit) continue;
+      if (token.bytes.size() > limit && count_characters(token.bytes) > limit) continue;
       if (token.bytes.size() > kMaxToken)
         throw Unsupported("model: a WordPiece token of " + std::to_string(token.bytes.size()) + " bytes; at most " +
                           std::to_string(kMaxToken) + " are possible");

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/byte_set.h"
+#include "base/character_offsets.h"
 #include "base/span.h"
 #include "base/text_writer.h"
 #include "base/utf8.h"
@@ -44,7 +45,7 @@ class Precompiled : public NormalizerStep {
     const auto set_origin = [&](const uint8_t* b, const uint8_t* e) {
       if (!origin || kind != Origin::kAll) return;
       const size_t made = writer.size() - done;
-      origin->insert(origin->end(), count(writer.last(made), made),
+      origin->insert(origin->end(), count_characters({writer.last(made), made}),
                      {static_cast<size_t>(b - text), static_cast<size_t>(e - text)});
       done = writer.size();
     };
@@ -108,15 +109,9 @@ class Precompiled : public NormalizerStep {
     if (rule.length == 0) return false;
     out.append(rule.replacement.data(), rule.replacement.size());
     if (alignment.origin)
-      alignment.put(count(reinterpret_cast<const char*>(p), static_cast<size_t>(end - p)),
-                    count(rule.replacement.data(), rule.replacement.size()));
+      alignment.put(count_characters({reinterpret_cast<const char*>(p), static_cast<size_t>(end - p)}),
+                    count_characters(rule.replacement));
     return true;
-  }
-
-  static size_t count(const char* p, size_t n) {
-    size_t characters = 0;
-    for (size_t i = 0; i < n; i++) characters += !utf8_continues(static_cast<uint8_t>(p[i]));
-    return characters;
   }
 
   Charsmap charsmap_;

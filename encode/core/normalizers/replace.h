@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "base/byte_set.h"
+#include "base/character_offsets.h"
+#include "base/common_prefix.h"
 #include "base/errors.h"
 #include "base/text_writer.h"
 #include "base/utf8.h"
@@ -21,16 +23,10 @@ namespace tokenweir {
 // Finds the occurrences of a string.
 class StringSearch {
  public:
-  explicit StringSearch(std::string text) : text_(std::move(text)), border_(text_.size() + 1) {
+  explicit StringSearch(std::string text) : text_(std::move(text)), border_(borders(text_)) {
     if (text_.empty()) throw Unsupported("a Replace of the empty string");
     for (int byte = 0; byte < 256; byte++)
       if (byte != static_cast<uint8_t>(text_[0])) others_.add(static_cast<uint8_t>(byte));
-    size_t border = 0;
-    for (size_t i = 1; i < text_.size(); i++) {
-      while (border > 0 && text_[i] != text_[border]) border = border_[border];
-      if (text_[i] == text_[border]) border++;
-      border_[i + 1] = border;
-    }
   }
 
   size_t shortest() const { return text_.size(); }
@@ -57,8 +53,8 @@ class StringSearch {
 
  private:
   std::string text_;
-  ByteSet others_;              // all bytes except the string's first
-  std::vector<size_t> border_;  // of the first n bytes: their longest border, a proper prefix that is also a suffix
+  ByteSet others_;  // all bytes except the string's first
+  std::vector<size_t> border_;
 };
 
 // Finds the matches of a compiled pattern.
@@ -92,7 +88,7 @@ template <class Search>
 class Replace : public NormalizerStep {
  public:
   Replace(Search search, std::string content) : search_(std::move(search)), content_(std::move(content)) {
-    for (const char byte : content_) characters_ += !utf8_continues(static_cast<uint8_t>(byte));
+    characters_ = count_characters(content_);
   }
 
   bool is_unchanged(const uint8_t* text, size_t n) const override {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/character_offsets.h"
 #include "base/utf8.h"
 #include "normalizers/normalizer.h"
 
@@ -48,7 +49,7 @@ class Strip : public NormalizerStep {
 class Prepend : public NormalizerStep {
  public:
   explicit Prepend(std::string content, bool aligned = true) : content_(std::move(content)), aligned_(aligned) {
-    for (const char byte : content_) characters_ += !utf8_continues(static_cast<uint8_t>(byte));
+    characters_ = count_characters(content_);
   }
 
   bool is_unchanged(const uint8_t*, size_t n) const override { return n == 0; }

@@ -9,13 +9,6 @@ namespace tokenweir {
 
 namespace {
 
-// The number of characters before a byte.
-size_t character(const Tape& self, size_t byte) {
-  const std::string_view text = self.text().substr(0, byte);
-  return text.size() - static_cast<size_t>(std::count_if(
-                           text.begin(), text.end(), [](char c) { return utf8_continues(static_cast<uint8_t>(c)); }));
-}
-
 // UTF-8, and its owner.
 struct Source {
   std::string_view text;
@@ -91,7 +84,9 @@ void bind_tape(nb::module_& m) {
       .def_prop_ro("size", [](const Tape& self) { return self.text().size(); })
       .def_prop_ro("memory", &Tape::memory)
       .def_prop_ro("guards", &Tape::guards)
-      .def("character", &character, "byte"_a)
+      .def(
+          "character", [](const Tape& self, size_t byte) { return count_characters(self.text().substr(0, byte)); },
+          "byte"_a)
       .def(
           "bytes",
           [](const Tape& self, size_t start, size_t end) {
