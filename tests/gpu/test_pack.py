@@ -121,13 +121,6 @@ def test_arrow_strings(layout):
     assert array.released == 1
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_slice_of_an_arrow_array(layout):
-    array = string_array(TEXTS, layout, offset=2)
-    array.array.length = 4
-    assert packed(Documents(array)) == b"".join(map(data, TEXTS[2:6]))
-
-
 def test_an_empty_arrow_array_may_lack_buffers():
     assert len(Documents(ArrowArray("u", 0, [None, None, None]))) == 0
     assert packed(Documents(ArrowArray("U", 2, [None, bytes(24), None]))) == b""

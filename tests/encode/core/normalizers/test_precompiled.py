@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import random
 import re
 import runpy
@@ -144,14 +143,6 @@ def test_random_text(name, members):
         check("".join(parts))
 
 
-def test_random_text_and_t5(data, members):
-    source = json.loads(data("tokenizers/t5-small/tokenizer.json").read_bytes())["normalizer"]
-    check = pair(base64.b64decode(source["precompiled_charsmap"]))
-    pick = random.Random(3)
-    for _ in range(share(4000)):
-        check("".join(pick.choices([*CHANGING, *JOINING, *"ab c"], k=pick.randint(1, 10))))
-
-
 def test_random_rules():
     pick = random.Random(4)
     for _ in range(share(150)):
@@ -167,24 +158,6 @@ def test_random_rules():
 
 def test_every_character(nmt_nfkc):
     check_text(nmt_nfkc, "x".join(SWEPT))
-
-
-@pytest.mark.parametrize(
-    ("text", "normal"),
-    [
-        ("", ""),
-        ("hello", "hello"),
-        ("ﬁ\u0301", "fi"),  # the accent goes with its base
-        ("\xa0\u200d", " "),
-        ("\x07hello", "hello"),
-        ("the\x07\u200c", "the "),
-        ("½\u192a", "1⁄2"),
-        ("\u0e33\x7f", "\u0e4d\u0e32"),
-        ("①" * 20, "1" * 20),
-    ],
-)
-def test_examples(nmt_nfkc, text, normal):
-    assert pair(nmt_nfkc)(text) == normal
 
 
 @pytest.mark.parametrize("unit", ["a", " ", "\u0301", "ﬁ", "①", "日", "a\u0301", "\u0915\u094d", "👨\u200d", "\x07"])
