@@ -3,7 +3,7 @@
 import asyncio
 import json
 
-from page_in_browser import answer, ask, chatting, connected, says, send
+from page_in_browser import answer, ask, chatting, connected, says, send, until
 from serving import Script
 
 MARKUP = "<img src=x onerror=\"document.title='owned'\"><svg onload=\"document.title='owned'\">"
@@ -99,7 +99,7 @@ async def test_a_kept_conversation_may_hold_anything(browser):
             if name == "markup":
                 await page.locator(".assistant .error").get_by_text("onerror").wait_for()
             if name == "a long line":
-                assert len(await answer(page).locator(".answer").text_content()) == len(LINE)
+                await until(page, f"document.querySelector('.assistant .answer')?.textContent.length === {len(LINE)}")
             await unharmed(page)
             assert await page.locator("main a[href^=javascript]").count() == 0
             await page.locator("#new").click()
