@@ -13,7 +13,10 @@ T = TypeVar("T")
 
 
 def weakly_cached(find: Callable[..., T]) -> Callable[..., T]:
-    """Decorate a function: cache its results, by its arguments, as long as the first one exists. They must not refer to it."""
+    """Decorate a function: cache its results, by its arguments, as long as the first argument exists.
+
+    The results must not refer to that argument.
+    """
     found: WeakKeyDictionary[Any, dict[tuple[Hashable, ...], T]] = WeakKeyDictionary()
 
     @wraps(find)
@@ -27,7 +30,10 @@ def weakly_cached(find: Callable[..., T]) -> Callable[..., T]:
 
 
 def per_tokenizer(find: Callable[..., T]) -> Callable[..., T]:
-    """Decorate a function of a `Tokenizer`, as `weakly_cached` does; anything else as its first argument is a `TypeError`."""
+    """Decorate a function of a `Tokenizer`, as `weakly_cached` does.
+
+    The function then raises `TypeError` if its first argument is anything else.
+    """
     cached = weakly_cached(find)
 
     @wraps(find)

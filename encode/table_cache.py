@@ -244,7 +244,10 @@ def _padded(size: int) -> int:
 
 
 def _read_block(path: Path) -> _core.TableBlock:
-    """Read a cache file into a block of memory; raise `OSError` as `open_own` does, or for an invalid size."""
+    """Read a cache file into a block of memory.
+
+    Raise `OSError` if it is missing or has an invalid size, this user does not own it, or others can write it.
+    """
     with open_own(path) as file:
         size = os.fstat(file.fileno()).st_size
         if not _PREAMBLE.size <= size <= _MAX_BYTES:

@@ -74,7 +74,7 @@ class TemplateCapabilities:
     def call_ids(self) -> str:
         """The pattern of a tool call's id, with `{name}` and `{number}`, if the template writes only ids and no names.
 
-        An empty text for other templates.
+        Such an id carries the name of its function. An empty text for other templates.
         """
         if ID not in (written := self._probe.call(content="")) or NAME in written:
             return ""

@@ -69,7 +69,7 @@ class Decoding(NamedTuple):
         spelling: The way in which tokens spell bytes.
         run: Steps applied then to each token that is text, and to the text of each run of byte tokens.
         text: Steps applied last, to the whole text.
-        first_until: The event after which tokens no longer count as the first.
+        first_until: The event after which tokens no longer count as the first, for steps with `When.FIRST`.
         fixed: (id, content, whether the content is part of a run of bytes) of tokens to which no step applies.
 
     """

@@ -20,7 +20,7 @@ class Encoding:
         tokens: The tokens as the vocabulary spells them; for added tokens, the text that they took.
         word_ids: For each token the number of its piece in the sequence, or of its word in pre-tokenized input; None for
             tokens that the post-processor added.
-        offsets: The (start, end) characters of each token in its sequence or word.
+        offsets: The (start, end) characters of each token in its sequence; for pre-tokenized input, in its word.
         special_tokens_mask: 1 for tokens that the post-processor added, and for padding; else 0.
         attention_mask: 0 for padding, else 1.
         overflowing: The rest of a truncated encoding, as encodings of at most the same length.

@@ -22,7 +22,7 @@ for _name, _pattern in _TABLE["patterns"].items():
 
 
 class KnownRankFile(NamedTuple):
-    """The pattern and the special tokens of a known rank file, which the file itself lacks.
+    """The pattern and the special tokens of a known tiktoken rank file, which the file itself lacks.
 
     Attributes:
         name: The name of the vocabulary.
@@ -30,7 +30,7 @@ class KnownRankFile(NamedTuple):
         special_tokens: The ids of special tokens by their texts.
         following: More special tokens, with the next ids after the ranks, in this order.
         reserved: The number of ids after the ranks that are special tokens: `<|reserved_token_ID|>` unless
-            tokenizer_config.json names them.
+            tokenizer_config.json names them. Never together with `following`.
         nfc: Whether text is normalized to form C first.
         not_with: Keys of config.json that show that a model has other special tokens; then the file is not recognised.
 

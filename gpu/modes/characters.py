@@ -40,7 +40,7 @@ from tokenweir.gpu.shared import fields
 
 
 class CharacterMode(MergingMode):
-    """Exact mode for BPE of characters."""
+    """`ExactMode` for BPE of characters."""
 
     def _load(self) -> None:
         self._tables = _CharacterTables(self.tokenizer, self._device)

@@ -69,7 +69,7 @@ first counts.
 
 
 class ExactMode(ABC):
-    """Exact mode for a kind of model: its tables on a device, with the launches that encode a batch.
+    """Exact mode for a kind of model: its tables on a device, with the launches that encode a batch to the CPU's ids.
 
     Attributes:
         tokenizer: The tokenizer whose ids these are; it encodes the documents that the kernels refuse.
@@ -130,7 +130,7 @@ class ExactMode(ABC):
 
 
 class MergingMode(ExactMode):
-    """Exact mode for BPE: pieces are merged.
+    """`ExactMode` for BPE: pieces are merged.
 
     `max_bytes` is the most bytes of a piece, or of a part between two places that no merge crosses.
     """
@@ -159,7 +159,7 @@ class MergingMode(ExactMode):
 
 
 class ByteLevelMode(MergingMode):
-    """Exact mode for byte-level BPE."""
+    """`ExactMode` for byte-level BPE."""
 
     def _load(self) -> None:
         self._tables = ExactTables(self.tokenizer, self._device)

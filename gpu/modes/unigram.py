@@ -31,7 +31,7 @@ _CONSTANTS, _NORMAL = constants("unigram.cu"), constants("normalize.cu")
 
 
 class UnigramMode(ExactMode):
-    """Exact mode for Unigram. A document with a piece of more than `max_bytes` bytes is refused."""
+    """`ExactMode` for Unigram. A document with a piece of more than `max_bytes` bytes is refused."""
 
     def _load(self) -> None:
         self._tables = _UnigramTables(self.tokenizer, self._device)

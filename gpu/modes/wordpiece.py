@@ -37,7 +37,7 @@ _MARKS = "\u302e\U0001d165"  # which no normalizer removes; in Unicode's order t
 
 
 class WordPieceMode(ExactMode):
-    """Exact mode for WordPiece with BERT's pre-tokenizer, with or without BERT's normalizer.
+    """`ExactMode` for WordPiece with BERT's pre-tokenizer, with or without BERT's normalizer.
 
     `max_bytes` is the most bytes of a run of characters that normalization removes.
     """

@@ -1,7 +1,7 @@
 """Several answers as one stream of deltas, told apart by their index.
 
-A failed answer ends with a `Finish`, reason "error"; the others continue. After the last delta the error of the first
-failed answer is raised, with the errors of the others as notes.
+A failed answer ends with a `Finish`, reason "error"; the others continue. After the last delta the error of the failed
+answer with the lowest index is raised, with the errors of the others as notes.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ async def multiplex(answers: Sequence[AsyncIterable[Delta]]) -> AsyncIterator[As
     """Read several streams at once, each in its own task; yield one async generator of all their deltas, interleaved.
 
     The streams are owned and closed here; leaving the context closes all of them. The deltas of each must have an
-    `index` of their own. If streams fail, the error of the first one is raised after the last delta, with the errors
-    of others as notes.
+    `index` of their own. If streams fail, the others continue. After the last delta the error of the failed stream that
+    comes first in `answers` is raised, with the errors of the others as notes.
     """
     broadcast = Broadcast.of_deltas(max_ahead=MAX_AHEAD)
     async with background_tasks() as tasks:
@@ -94,7 +94,8 @@ def first_of(failures: Mapping[int, Exception]) -> Exception | None:
 def decode_answers(source: Any, answers: Sequence[Transform[Delta]]) -> AsyncGenerator[Delta, None]:
     """Decode several answers that an engine generates at once; yield the deltas of all, as they come.
 
-    The error of the first failed answer is raised after the last delta, with the errors of others as notes.
+    If answers fail, the others continue. After the last delta the error of the failed answer with the lowest index is
+    raised, with the errors of the others as notes.
 
     Args:
         source: Yields `EngineStep`s with the `index` of their answer, or ids of answer 0. It is owned and closed here.

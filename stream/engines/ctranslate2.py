@@ -40,9 +40,9 @@ class CTranslate2Engine:
     """Engine over a decoder-only CTranslate2 model.
 
     Sampling: `temperature`, `top_p`, `top_k`, `max_tokens` (512 if None), `min_tokens`, `ignore_eos` and
-    `stop_token_ids` are honoured, and `repetition_penalty`; without the first three, CTranslate2 is greedy. `seed`
-    is refused unless the choice is greedy, because CTranslate2 seeds its threads once for the whole process. `n` above
-    1 is refused too.
+    `stop_token_ids` are honoured, and `repetition_penalty`. Decoding is greedy if `temperature`, `top_p` and `top_k` are
+    None. `seed` is refused unless decoding is greedy, because CTranslate2 seeds its threads once for the whole process.
+    `n` above 1 is refused too.
 
     Closing the generator ends the generation at the model's next token. While a long prompt is being read there is no
     next token yet; the engine is free again when that is done.

@@ -89,9 +89,10 @@ class TransformersEngine:
     """Engine over a model of transformers.
 
     Sampling: `temperature`, `top_p`, `top_k`, `min_p`, `repetition_penalty`, `logit_bias`, `max_tokens` (512 if None),
-    `min_tokens`, `ignore_eos` and `stop_token_ids` are honoured; without the first four it is greedy. `seed` is refused
-    unless the choice is greedy, because PyTorch seeds the whole process. With `grammars`, `json_schema` and `grammar` (llguidance's Lark)
-    are honoured, too; the answer then ends where its grammar does.
+    `min_tokens`, `ignore_eos` and `stop_token_ids` are honoured. Decoding is greedy if `temperature`, `top_p`, `top_k`
+    and `min_p` are None. `seed` is refused unless decoding is greedy, because PyTorch seeds the whole process. With
+    `grammars`, `json_schema` and `grammar` (llguidance's Lark) are honoured, too; the answer then ends where its
+    grammar does.
 
     Closing the generator ends the generation at the model's next token.
     """

@@ -150,13 +150,16 @@ def load_model(
         template: A file or folder; None means the template that comes with the tokenizer, or that the server reports.
         engine_key: The API key of the engine's server.
         thinks_first: Whether that server applies a schema or a grammar behind the thinking only.
-        wait: Seconds to wait for that server if it is not up yet and tokenizer or template come from it; without need of
-            them, it may be down. 0 does not ask it without need, and None asks once.
+        wait: Seconds to wait until that server is up, if the tokenizer or the template comes from it; 0 and None do
+            not wait. If neither does, the server is asked once and may be down; 0 does not ask it, and with None it
+            must be up.
 
     Raises:
-        click.UsageError: The engine is unknown, cannot think first, its ids are not the tokenizer's, or a model comes without a
-            tokenizer.
-        EngineError: The engine cannot be made.
+        click.UsageError: The engine is unknown or does not take `thinks_first`, its ids are not the tokenizer's, or a
+            model comes without a tokenizer.
+        EngineError: The engine cannot be made, or its server fails or is not up.
+        TokenizerFileError: The tokenizer cannot be loaded.
+        TemplateError: The template cannot be loaded.
 
     """
     from tokenweir.stream.engines.local_model import missing
@@ -273,6 +276,8 @@ def _connect_to_server(
         key: The server's API key.
         thinks_first: Whether the server applies a schema or a grammar behind the thinking only.
         wait: Seconds to wait for the server, as for `load_model`.
+
+    Raises as `load_model`.
 
     """
     import anyio

@@ -137,7 +137,7 @@ class _Worker:
         loop.add_reader(self.process.sentinel, self._over)
 
     def end(self) -> None:
-        """Ask the process to end after its current answers; a second call kills it."""
+        """Ask the process, over its pipe, to end after its current answers; a second call kills it."""
         if self._ending:
             self.process.kill()
         self._ending = True
@@ -253,7 +253,7 @@ class _Workers:
         _say("All workers are replaced; the old ones end when their answers have ended.")
 
     def _stop(self) -> None:
-        """Ask all processes to end after their current answers; a second call kills them."""
+        """Ask all processes, as by `_Worker.end`, to end after their current answers; a second call kills them."""
         self._stopping = True
         for worker in self._running:
             worker.end()

@@ -33,7 +33,7 @@ class DocumentBatch(NamedTuple):
 
     Attributes:
         ids: The ids of each document.
-        mask: uint8 for each id, 1 for those that a model learns to generate; None if not requested.
+        mask: uint8 for each id, 1 for those that a model learns to generate; None for texts, and if not requested.
         skipped: Number of rows that were left out because they are missing or null.
         kept: The kept columns of the documents, as Arrow arrays.
 
@@ -53,8 +53,9 @@ class DocumentEncoder:
         tokenizer: The tokenizer.
         column: The column with texts, or with lists of messages.
         options: Options of `Tokenizer.encode`, for texts.
-        template: Renders the messages; None if the documents are texts.
-        loss_mask: Also return the loss mask.
+        template: Renders the messages, with the tools of the column `tools` if there is one; None if the documents are
+            texts.
+        loss_mask: Also return the loss mask; only with a template.
         skip_null: Leave out rows that are missing or null, instead of raising.
         keep: Other columns that stay with the documents.
 

@@ -72,7 +72,8 @@ class Manifest:
             header: What determines the bytes of the shards.
 
         Raises:
-            CorpusError: Another process writes the same share, or the folder has the shards of another run.
+            CorpusError: Another process writes the same share, or the folder has the shards of another run or cannot be
+                read or written.
 
         """
         self._folder, self._header = folder, header
@@ -99,13 +100,23 @@ class Manifest:
         self.read()
 
     def add(self, shard: Shard) -> None:
-        """Record a shard whose files are complete under their final names."""
+        """Write the record of a shard whose files are complete under their final names, as a file of its own.
+
+        Raises:
+            CorpusError: The record cannot be written.
+
+        """
         self.shards[shard.number] = shard
         with naming(self._folder.path):
             self._folder.write(_record(shard.number), msgspec.json.encode(shard))
 
     def finish(self, number: int) -> None:
-        """Look for the shards of all machines, and write the manifest if they are `number`."""
+        """Look for the shards of all machines; if they are `number`, join their records to the manifest.
+
+        Raises:
+            CorpusError: The folder has the shards of another run, or cannot be read or written.
+
+        """
         with naming(self._folder.path):
             self.read()
             if len(self.shards) != number:
@@ -120,7 +131,13 @@ class Manifest:
             self._lock.close()
 
     def read(self) -> None:
-        """Read the shards that are complete: those whose files are there with the recorded sizes."""
+        """Read the shards that are complete: those whose files are there with the recorded sizes.
+
+        Raises:
+            CorpusError: The folder has the shards of another run, or its manifest is invalid.
+            OSError: The folder cannot be read.
+
+        """
         there = self._folder.sizes()
         try:
             found = [*self._joined(there), *self._records(there)]

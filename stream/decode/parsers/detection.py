@@ -294,11 +294,11 @@ def _candidates(tok: Tokenizer) -> tuple[ReasoningStyle, ...]:
 
 
 def as_spelled(tok: Tokenizer, style: S) -> S:
-    """Return a style with its tags as the vocabulary has them.
+    """Return a style with its tags, and the places where openers count, as the vocabulary has them.
 
-    Hunyuan's end in a word of the model's own (`<think:WORD>`). An opener of thinking that is a control token counts anywhere
-    on its line, because a model does not quote it. `<think>` is the exception: prose mentions it, in ordinary tokens. Other
-    styles are returned unchanged.
+    Hunyuan's tags end in a word of the model's own (`<think:WORD>`). An opener of thinking that is a control token
+    counts anywhere on its line, because a model does not quote it. `<think>` is the exception, even as a control token:
+    prose mentions it, in ordinary tokens. Other styles are returned unchanged.
     """
     word = _tag_word(tok)
     if word not in (None, _WORD) and any(_WORD in tag for tag in style.marks):

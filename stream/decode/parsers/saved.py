@@ -42,7 +42,7 @@ class Saved:
         """Set the attributes that `SAVED` lists from the result of `state`, and check them.
 
         Raises:
-            ValueError: The state is invalid (`msgspec.ValidationError` is a subclass).
+            ValueError: The state is invalid (`msgspec.ValidationError` is a subclass); the object is then unusable.
 
         """
         values = msgspec.convert(state, list[Any])

@@ -64,7 +64,8 @@ class Splitter(Protocol):
         """Restore a state that `state` of a splitter made with the same arguments has returned.
 
         Raises:
-            ValueError: The state is invalid. States are not trusted: any value either works or raises this.
+            ValueError: The state is invalid; the splitter is then unusable. States are not trusted: any value either
+                raises this, or is safe to continue from.
 
         """
         ...

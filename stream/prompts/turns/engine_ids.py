@@ -33,12 +33,12 @@ class EngineIds(NamedTuple):
     All other ids of the prompt are canonical: those that its tape (`_core.Tape`) has, from encoding the prompt's text.
 
     Attributes:
-        kept: The stretches, ascending.
+        kept: The stretches, ascending; their indices are those of the prompt's ids.
         overridden_before: For each stretch the number of ids directly before it that come from the engine's prompt and
             are not the tape's. The tape may have other ids there, because it encodes the end of that prompt together
             with the next text.
         resume_indices: For each stretch the index in the tape's ids at which the prompt's ids go on behind it.
-        own: The ids of all stretches, before each those that `overridden_before` counts.
+        own: The ids of all stretches, each preceded by the ids that `overridden_before` counts.
         flags: For each id of the stretches alone, 1 (an engine sampled it) or 2 (it was inferred from an
             engine's text).
         identities: For each stretch the `fingerprint` of the message as it was delivered.

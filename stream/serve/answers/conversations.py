@@ -135,9 +135,9 @@ class Conversations:
         return True, kept.digest
 
     def forget(self, client: str, response_id: str) -> None:
-        """Delete the conversation of a response if it is private.
+        """Delete the conversation of a response if it is private, which means visible to its connection only.
 
-        Call it when the connection has closed or has continued with another response.
+        Call it when the response has failed, or the connection has closed or has continued with another response.
         """
         kept = self._kept.get((client, response_id))
         if kept is not None and kept.private:

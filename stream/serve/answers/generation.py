@@ -208,7 +208,10 @@ class Generation(Generic[T]):
             self._end(None)
 
     async def _run(self) -> None:
-        """Run the engine and send its output to the readers, until it ends, fails or is stopped."""
+        """Run the engine and send its output to the readers, until it ends, fails or is stopped.
+
+        A failure goes to the readers, and to `started` if the prompt was not accepted.
+        """
         failure: BaseException | None = None
         task = asyncio.current_task()
         assert task is not None

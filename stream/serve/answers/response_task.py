@@ -45,7 +45,7 @@ class ResponseTask:
 
     Attributes:
         stream: Converter of deltas to events; it has the response's id and status.
-        background: Whether the response outlives its connection.
+        background: Whether the response outlives its connection, by up to `Limits.resume_grace` seconds.
 
     """
 
@@ -175,7 +175,10 @@ class Responses:
         lasting: bool = False,
         caches: bool = True,
     ) -> ResponseTask:
-        """Start a response; it is stopped after its readers have left.
+        """Start a response.
+
+        It is stopped when its last reader leaves; a background response at the latest when none has come back within
+        `Limits.resume_grace` seconds.
 
         Args:
             request: The client's request.
@@ -186,7 +189,8 @@ class Responses:
             caches: Whether the prompt may be cached and be encoded from cached ones.
 
         Raises:
-            RequestError: The server is closing, the request is invalid, or it continues an unknown response.
+            RequestError: The server is closing or has too many answers in progress, the request is invalid, or it
+                continues an unknown response.
 
         """
         service = self.service

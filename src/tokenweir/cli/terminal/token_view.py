@@ -24,13 +24,13 @@ SVG_WIDTH = 84
 def shown(data: bytes) -> str:
     """Return a token's bytes as one line of text.
 
-    Control characters become symbols, line feeds ↵, and invalid bytes escapes.
+    It is as `one_line` makes it; invalid bytes become escapes.
     """
     return one_line(data.decode("utf-8", "backslashreplace"))
 
 
 def one_line(text: str) -> str:
-    """Return a text with symbols in place of its control characters, line feeds and tabs."""
+    """Return a text with control characters made `visible`, ↵ for line feeds and ⇥ for tabs."""
     return visible(text).replace("\n", "↵").replace("\t", "⇥")
 
 

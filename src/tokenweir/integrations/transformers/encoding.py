@@ -111,7 +111,7 @@ class Encoding:
 
     @property
     def offsets(self) -> list[Span]:
-        """The (start, end) characters of each token in its sequence."""
+        """The (start, end) characters of each token in its sequence; for pre-tokenized input, in its word."""
         return self.columns.offsets.copy()
 
     @property
@@ -216,7 +216,7 @@ class Encoding:
         return next((i for i, at in ranges.items() if token_index in at), None)
 
     def token_to_chars(self, token_index: int) -> Span | None:
-        """Return the (start, end) characters of a token in its sequence; None if the token is in no sequence."""
+        """Return the (start, end) characters of a token, as in `offsets`; None if the token is in no sequence."""
         return self._of_token(self.columns.offsets, token_index)
 
     def token_to_word(self, token_index: int) -> int | None:
@@ -240,7 +240,7 @@ class Encoding:
         return (found[0], found[-1] + 1) if found else None
 
     def word_to_chars(self, word_index: int, sequence_index: int = 0) -> Span | None:
-        """Return the (start, end) characters of a word in its sequence; None if no token is in it."""
+        """Return the (start, end) characters of a word, as in `offsets`; None if no token is in it."""
         if (tokens := self.word_to_tokens(word_index, sequence_index)) is None:
             return None
         offsets = self.columns.offsets
@@ -259,7 +259,7 @@ class Encoding:
         """Return the number of the word that covers a character of a sequence; None if no word covers it.
 
         Args:
-            char_pos: The index of the character in the text of its sequence.
+            char_pos: The index of the character in the text of its sequence; for pre-tokenized input, in a word.
             sequence_index: The number of the sequence, 0 or 1. If the encoding has no such sequence, all tokens are
                 searched and the first match counts.
 

@@ -34,7 +34,7 @@ def foreign_thinking(message: Mapping[str, Any]) -> str:
 
 
 def _text_of(block: Mapping[str, Any]) -> str:
-    """Return the text of a block of thinking: its text, or that of the blocks in it."""
+    """Return the text of a block of thinking: its own, or the joined texts of the blocks in it; empty without any."""
     for name in ("thinking", "text", "summary"):
         if isinstance(text := block.get(name), str):
             return text

@@ -349,7 +349,7 @@ class _Continuing(Struct, frozen=True, tag_field="type", tag="response.create"):
 def previous_response_id_of(data: str | bytes) -> str | None:
     """Return the `previous_response_id` of a `response.create` message, even if its other fields are invalid.
 
-    None if it has no such id, is not JSON, or is another event.
+    Return None if the message has no such id, is not JSON, or is another event.
     """
     try:
         return msgspec.json.decode(data, type=_Continuing).previous_response_id

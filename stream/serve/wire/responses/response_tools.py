@@ -124,7 +124,7 @@ class ShownTool(NamedTuple):
         shown: The name that the model sees.
         tool: The tool that it stands for.
         namespace: The namespace of the tool; None if it has none.
-        preface: Text before the description: that of the namespace, for its first function.
+        preface: Text before the description: name and description of the namespace, for its first function.
 
     """
 

@@ -47,7 +47,10 @@ class SglangFields(Struct, frozen=True, kw_only=True):
     return_origins: bool = False
 
     def metadata(self) -> dict[str, Any]:
-        """Return those fields that the request in ids repeats, except the salt, and that are set."""
+        """Return those fields that are set and that `SglangRequest` repeats, by their names.
+
+        `rid` and `cache_salt` are left out, because the server can set them.
+        """
         names = set(self.__struct_fields__) & set(SglangRequest.__struct_fields__) - {"rid", "cache_salt"}
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 

@@ -43,7 +43,10 @@ class RequestError(ProtocolError):
         self.retry_after = retry_after
 
     def within(self, field: str) -> RequestError:
-        """Return this error for an enclosing field: message and `param` begin with `field`."""
+        """Return a copy for an enclosing field, without `retry_after`.
+
+        The message begins with `field: `. `param` becomes `field.param`, or `field` if it was None.
+        """
         param = field if self.param is None else f"{field}.{self.param}"
         return RequestError(f"{field}: {self}", code=self.code, param=param, status=self.status)
 
