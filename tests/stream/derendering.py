@@ -2,13 +2,12 @@
 
 import json
 
-from serving import TOK
+from serving import CALL, TOK
 
 from tokenweir.templates.chat_template import ChatTemplate
 
 HI = [{"role": "user", "content": "hi"}]
 TOOL = {"type": "function", "function": {"name": "weather", "description": "Look outside."}}
-CALL = '<tool_call>{"name": "weather", "arguments": {"city": "Rome"}}</tool_call>'
 TEMPLATE = ChatTemplate(
     "{% for tool in tools or [] %}{{ tool.function.name }}\n{% endfor %}"
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}"

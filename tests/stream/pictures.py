@@ -15,9 +15,10 @@ TEMPLATE = ChatTemplate(
 )
 
 
-def png(width=2, height=3, shade=0):
-    """Return the bytes of a PNG of one shade of grey; a large one has no pixels behind its header."""
-    rows = (b"\0" + bytes([shade]) * width) * height if width * height < 1 << 16 else b""
+def png(width=2, height=3, shade=0, rows=None):
+    """Return the bytes of a PNG of one shade of grey, or of rows; a large one has no pixels behind its header."""
+    if rows is None:
+        rows = (b"\0" + bytes([shade]) * width) * height if width * height < 1 << 16 else b""
 
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))

@@ -19,8 +19,16 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.events.step import EngineStep
 from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.transport.server import serve
+from tokenweir.templates.chat_template import ChatTemplate
 
 TOK = Tokenizer.default()
+CALL = '<tool_call>{"name": "weather", "arguments": {"city": "Rome"}}</tool_call>'
+WITH_TOOLS = ChatTemplate(
+    "{% for tool in tools or [] %}{{ tool | tojson }}\n{% endfor %}{% for m in messages %}<|im_start|>{{ m.role }}\n"
+    "{% if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>{% endif %}{{ m.content }}"
+    "{% for call in m.tool_calls or [] %}<tool_call>{{ call.function | tojson }}</tool_call>{% endfor %}"
+    "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
 HOST = b"Host: 127.0.0.1\r\n"
 HANDSHAKE = (
     b"GET /v1/responses HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"

@@ -29,6 +29,7 @@ from websockets.exceptions import InvalidStatus
 
 from tokenweir.encode.base.visible_text import visible
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
+from tokenweir.stream.serve.answers import service
 from tokenweir.stream.serve.answers.generation import abandoned
 from tokenweir.stream.serve.limits.limits import Limits
 
@@ -181,7 +182,8 @@ async def test_engines_of_several_answers_that_swallow_their_cancellation_are_ab
     await eventually(lambda: abandoned() == 0)
 
 
-async def test_closing_ends_in_time_although_engines_go_on(caplog):
+async def test_closing_ends_in_time_although_engines_go_on(monkeypatch, caplog):
+    monkeypatch.setattr(service, "CLOSE_GRACE", 0.1)
     engine = Stubborn()
     async with serving(engine) as server, client_of(server) as client:
         asking = asyncio.ensure_future(client.responses.create(model="default", input="hi"))

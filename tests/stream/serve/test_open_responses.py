@@ -10,9 +10,7 @@ import pytest
 from case_tables import cases
 from pictures import data_url, png
 from pydantic import BaseModel, TypeAdapter
-from serving import Script, Sure, events_in, http_of, say, serving, socket_to, until
-
-from tokenweir.templates.chat_template import ChatTemplate
+from serving import WITH_TOOLS, Script, Sure, events_in, http_of, say, serving, socket_to, until
 
 CASES = cases(__file__)
 
@@ -21,10 +19,6 @@ EVENTS = {
     for name, model in vars(schemas).items()
     if name.endswith("StreamingEvent") and name != "ErrorStreamingEvent"
 }
-TEMPLATE = ChatTemplate(
-    "{% if tools %}{% for tool in tools %}{{ tool.function.name }}{% endfor %}{% endif %}"
-    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}<|im_start|>assistant\n"
-)
 HELLO = ("<think>", "hm", "</think>", "Hello!", "<|im_end|>")
 
 TESTS = CASES["tests"]
@@ -38,7 +32,7 @@ def served(parts):
 def served_by(engine):
     return serving(
         engine,
-        template=TEMPLATE,
+        template=WITH_TOOLS,
         reasoning_events="reasoning",
         send_interval=0,
     )

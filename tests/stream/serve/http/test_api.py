@@ -9,7 +9,7 @@ import pytest
 from case_tables import cases
 from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
-from serving import TOK, Endless, Script, Sure, client_of, eventually, http_of, serving
+from serving import CALL, TOK, WITH_TOOLS, Endless, Script, Sure, client_of, eventually, http_of, serving
 
 from tokenweir.encode.errors import EngineError
 from tokenweir.stream.engines.ngram import NgramEngine
@@ -19,13 +19,6 @@ CASES = cases(__file__)
 
 HI = [{"role": "user", "content": "hi"}]
 THINKING = ("<think>", "Let me see.", "</think>", "Hello wörld 🙂!", "<|im_end|>")
-WITH_TOOLS = ChatTemplate(
-    "{% for tool in tools or [] %}{{ tool.function.name }}: {{ tool.function.description }}\n{% endfor %}"
-    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}"
-    "{% for call in m.tool_calls or [] %}<tool_call>{{ call.function | tojson }}</tool_call>{% endfor %}"
-    "<|im_end|>\n{% endfor %}<|im_start|>assistant\n"
-)
-CALL = '<tool_call>{"name": "weather", "arguments": {"city": "Rome"}}</tool_call>'
 TOOL = {"type": "function", "function": {"name": "weather", "description": "Look outside."}}
 
 

@@ -10,25 +10,16 @@ from anthropic.types import Message, MessageTokensCount, RawMessageStreamEvent
 from anthropic.types.shared import ErrorResponse
 from case_tables import cases
 from pydantic import TypeAdapter
-from serving import TOK, Endless, Script, anthropic_of, eventually, http_of, serving
+from serving import CALL, TOK, WITH_TOOLS, Endless, Script, anthropic_of, eventually, http_of, serving
 
 from tokenweir.encode.errors import EngineError
 from tokenweir.stream.serve.limits.limits import Limits
-from tokenweir.templates.chat_template import ChatTemplate
 
 CASES = cases(__file__)
 
 HI = [{"role": "user", "content": "hi"}]
 BASICS = {"model": "default", "max_tokens": 100}
 THINKING = ("<think>", "Let me see.", "</think>", "Hello wörld 🙂!", "<|im_end|>")
-WITH_TOOLS = ChatTemplate(
-    "{% for tool in tools or [] %}{{ tool.function.name }}: {{ tool.function.description }}\n{% endfor %}"
-    "{% for m in messages %}<|im_start|>{{ m.role }}\n"
-    "{% if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>{% endif %}{{ m.content }}"
-    "{% for call in m.tool_calls or [] %}<tool_call>{{ call.function | tojson }}</tool_call>{% endfor %}"
-    "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
-)
-CALL = '<tool_call>{"name": "weather", "arguments": {"city": "Rome"}}</tool_call>'
 TOOL = {"name": "weather", "description": "Look outside.", "input_schema": {"type": "object", "properties": {}}}
 SAMPLING = {"temperature": 0, "top_k": 3}
 EVENT = TypeAdapter(RawMessageStreamEvent)

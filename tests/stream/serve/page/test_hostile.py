@@ -68,7 +68,7 @@ PARTS = [
     {"type": "reasoning", "text": MARKUP},
     {"type": "call", "call_id": MARKUP, "name": MARKUP, "arguments": MARKUP, "complete": True},
 ]
-LINE = "[" * 500_000
+LINE = "[" * 200_000
 TOKENS = {"prompt": [], "ids": [], "logprobs": []}
 USAGE = {"input_tokens": MARKUP, "output_tokens": MARKUP}
 KEPT = {
@@ -79,7 +79,7 @@ KEPT = {
     "wrong types": [{"role": 5, "text": {"a": MARKUP}}, None, 7, "x", []],
     "no list": MARKUP,
     "a long line": [
-        {"role": "user", "text": "a" * 500_000},
+        {"role": "user", "text": "a" * 200_000},
         {"role": "assistant", "tokens": TOKENS, "parts": [{"type": "text", "text": LINE}]},
     ],
 }

@@ -1,46 +1,23 @@
 """Images of a message: pasted, dropped and chosen, sent as parts of the message."""
 
 import base64
-import struct
-import zlib
 from functools import cache
 from os import urandom
 
 from case_tables import cases
 from page_in_browser import BRING, KEEP_SENT, answer, ask, brought, chatting, says, send
-from pictures import TEMPLATE
+from pictures import TEMPLATE, Sighted, png
 from playwright.async_api import expect
 from serving import Script
 
 CASES = cases(__file__)
 
 
-def png(width, height, rows=None):
-    """A picture in shades of grey, which is black without rows."""
-
-    def chunk(name, data):
-        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
-
-    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
-    pixels = zlib.compress(b"\0" * (width + 1) * height if rows is None else rows)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
-
-
-class Sighted(Script):
-    """An engine that takes images, and keeps what it got."""
-
-    media = frozenset({"image"})
-
-    def generate(self, prompt_ids, sampling, *, media=None):
-        self.seen = media
-        return super().generate(prompt_ids, sampling)
-
-
 @cache
 def photograph():
     """A picture that compresses badly."""
     width, height = 800, 600
-    return png(width, height, b"".join(b"\0" + urandom(width) for _ in range(height)))
+    return png(width, height, rows=b"".join(b"\0" + urandom(width) for _ in range(height)))
 
 
 def thumbnails(page):
@@ -112,8 +89,8 @@ async def test_a_photograph_is_scaled_to_what_the_server_takes(browser):
             await expect(thumbnails(page)).to_have_count(1)
             await send(page, "What is it?")
             await expect(page.locator(".assistant .answer")).to_have_text(["fine"] * number)
-            assert engine.seen.media[-1].media_type == "image/jpeg"
-        assert len(engine.seen.media) == 2 and sum(len(each.url) for each in engine.seen.media) < 400_000
+            assert engine.seen[-1].media[-1].media_type == "image/jpeg"
+        assert len(engine.seen[-1].media) == 2 and sum(len(each.url) for each in engine.seen[-1].media) < 400_000
         for _ in range(9):
             await page.evaluate(BRING, ["drop", [brought(photograph())]])
         await page.get_by_text("a.png: this conversation has no room for it on this server").wait_for()

@@ -7,11 +7,10 @@ from anthropic.types import ServerToolUseBlockParam, UserMessageParam
 from anthropic.types.beta import BetaContentBlockParam
 from case_tables import cases
 from pydantic import TypeAdapter
-from serving import Script, anthropic_of, serving
+from serving import WITH_TOOLS, Script, anthropic_of, serving
 
 from tokenweir.stream.serve.wire.anthropic.requests import parse_message
 from tokenweir.stream.serve.wire.shared.errors import RequestError
-from tokenweir.templates.chat_template import ChatTemplate
 
 CASES = cases(__file__)
 
@@ -123,11 +122,6 @@ def test_only_a_tool_of_the_provider_may_lack_a_name():
 
 async def test_the_client_sends_a_history_of_another_server():
     engine = Script("Ok.", "<|im_end|>")
-    template = ChatTemplate(
-        "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}"
-        "{% for call in m.tool_calls or [] %}<tool_call>{{ call.function | tojson }}</tool_call>{% endfor %}"
-        "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
-    )
     call = ServerToolUseBlockParam(**used("code_execution", {"code": "1+1"}))
     messages = [
         UserMessageParam(role="user", content=[FOUND]),
@@ -135,7 +129,7 @@ async def test_the_client_sends_a_history_of_another_server():
         {"role": "assistant", "content": [used("web_search", {}), result("web_search", [HIT])]},
         UserMessageParam(role="user", content="more"),
     ]
-    async with serving(engine, template=template) as server, anthropic_of(server) as client:
+    async with serving(engine, template=WITH_TOOLS) as server, anthropic_of(server) as client:
         message = await client.messages.create(model="default", max_tokens=9, messages=messages)
         assert await client.messages.count_tokens(model="default", messages=messages)
     assert message.content[0].text == "Ok."

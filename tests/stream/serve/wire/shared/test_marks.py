@@ -2,19 +2,12 @@
 
 import pytest
 from case_tables import cases
-from serving import Script, http_of, serving
+from serving import WITH_TOOLS, Script, http_of, serving
 
 from tokenweir.stream.serve.wire.shared.checking import LONG
-from tokenweir.templates.chat_template import ChatTemplate
 
 CASES = cases(__file__)
 
-TEMPLATE = ChatTemplate(
-    "{% for tool in tools or [] %}{{ tool | tojson }}\n{% endfor %}"
-    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}"
-    "{% for call in m.tool_calls or [] %}<tool_call>{{ call.function | tojson }}</tool_call>{% endfor %}"
-    "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
-)
 MARKS = CASES["marks"]
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
 HINTS = {"prediction": {"type": "content", "content": "Hello"}, "prompt_cache_options": {"ttl": "30m"}}
@@ -87,7 +80,7 @@ def messages(mark):
 @pytest.mark.parametrize("body_of", [chat, lambda mark: chat(mark, "x" * LONG), responses, messages])
 async def test_a_mark_changes_nothing(body_of):
     engine = Script("Hello", "<|im_end|>")
-    async with serving(engine, template=TEMPLATE) as server, http_of(server) as client:
+    async with serving(engine, template=WITH_TOOLS) as server, http_of(server) as client:
         for mark in MARKS:
             path, body = body_of(mark)
             answer = await client.post(path, json=body)

@@ -3,20 +3,14 @@
 import pytest
 from case_tables import cases
 from openai import BadRequestError, NotFoundError
-from serving import TOK, Script, client_of, http_of, serving
+from serving import TOK, WITH_TOOLS, Script, client_of, http_of, serving
 
 from tokenweir.stream.serve.wire.shared.checking import LONG
 from tokenweir.stream.serve.wire.shared.errors import RequestError
 from tokenweir.stream.serve.wire.shared.prompt_end import prompt_end_kwargs
-from tokenweir.templates.chat_template import ChatTemplate
 
 CASES = cases(__file__)
 
-THINKING = ChatTemplate(
-    "{% for m in messages %}<|im_start|>{{ m.role }}\n"
-    "{% if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>{% endif %}{{ m.content }}<|im_end|>\n{% endfor %}"
-    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
-)
 HI = [{"role": "user", "content": "hi"}]
 BEGUN = {"role": "assistant", "content": "The answer is"}
 THOUGHT = {"role": "assistant", "content": "", "reasoning_content": "Let me"}
@@ -25,7 +19,7 @@ THOUGHT = {"role": "assistant", "content": "", "reasoning_content": "Let me"}
 @pytest.mark.parametrize(("last", "extra"), CASES["the_last_message_is_continued"])
 async def test_the_last_message_is_continued(last, extra):
     engine = Script(" forty-two.", "<|im_end|>")
-    async with serving(engine, template=THINKING) as server, client_of(server) as client:
+    async with serving(engine, template=WITH_TOOLS) as server, client_of(server) as client:
         completion = await client.chat.completions.create(model="default", messages=[*HI, last], extra_body=extra)
         stream = await client.chat.completions.create(
             model="default", messages=[*HI, last], stream=True, extra_body=extra
@@ -40,7 +34,7 @@ async def test_the_last_message_is_continued(last, extra):
 )
 async def test_thinking_is_continued(last, extra):
     engine = Script(" see.", "</think>", "42", "<|im_end|>")
-    async with serving(engine, template=THINKING) as server, client_of(server) as client:
+    async with serving(engine, template=WITH_TOOLS) as server, client_of(server) as client:
         completion = await client.chat.completions.create(model="default", messages=[*HI, last], extra_body=extra)
     assert engine.prompts[0].endswith("<|im_start|>assistant\n<think>Let me")
     message = completion.choices[0].message
@@ -50,7 +44,7 @@ async def test_thinking_is_continued(last, extra):
 async def test_a_response_continues_the_last_message_and_is_not_stored():
     engine = Script(" forty-two.", "<|im_end|>")
     extra = {"continue_final_message": True}
-    async with serving(engine, template=THINKING) as server, client_of(server) as client:
+    async with serving(engine, template=WITH_TOOLS) as server, client_of(server) as client:
         response = await client.responses.create(model="default", input=[*HI, BEGUN], extra_body=extra)
         assert response.output_text == " forty-two."
         assert not response.model_extra["store"]
@@ -77,7 +71,7 @@ async def test_a_response_continues_the_last_message_and_is_not_stored():
 async def test_marks_of_earlier_messages_and_unset_ones_have_no_effect():
     engine = Script("Yes.", "<|im_end|>")
     messages = [*HI, BEGUN | {"prefix": True}, HI[0], {"role": "assistant", "content": "Yes?", "prefix": False}]
-    async with serving(engine, template=THINKING) as server, client_of(server) as client:
+    async with serving(engine, template=WITH_TOOLS) as server, client_of(server) as client:
         await client.chat.completions.create(model="default", messages=messages[:3])
         await client.chat.completions.create(model="default", messages=messages)
         await client.chat.completions.create(
@@ -90,7 +84,7 @@ async def test_marks_of_earlier_messages_and_unset_ones_have_no_effect():
 
 @pytest.mark.parametrize(("messages", "extra", "param"), CASES["a_contradiction_is_refused_by_name"])
 async def test_a_contradiction_is_refused_by_name(messages, extra, param):
-    async with serving(Script(""), template=THINKING) as server, client_of(server) as client:
+    async with serving(Script(""), template=WITH_TOOLS) as server, client_of(server) as client:
         with pytest.raises(BadRequestError) as caught:
             await client.chat.completions.create(model="default", messages=messages, extra_body=extra)
     assert caught.value.param == param
@@ -100,7 +94,7 @@ async def test_a_contradiction_is_refused_by_name(messages, extra, param):
 async def test_tokenize_and_render_have_the_prompt_of_the_answer(filler):
     engine = Script("")
     messages = [{"role": "user", "content": filler}, BEGUN | {"prefix": True}]
-    async with serving(engine, template=THINKING) as server, client_of(server) as client:
+    async with serving(engine, template=WITH_TOOLS) as server, client_of(server) as client:
         await client.chat.completions.create(model="default", messages=messages)
         async with http_of(server) as http:
             rendered = (await http.post("/v1/chat/completions/render", json={"messages": messages})).json()
