@@ -8,6 +8,7 @@ import sys
 from functools import partial
 from xml.etree import ElementTree
 
+import pytest
 from chat_program import environment
 from commands import run
 from pseudo_terminal import PseudoTerminal
@@ -42,24 +43,18 @@ def test_parts_of_a_character_are_escapes():
     assert shown(b" a\n\t\x1b") == " a↵⇥␛"
 
 
-def test_at_a_terminal():
+@pytest.mark.parametrize("wanted", [True, False])
+def test_at_a_terminal_styles_are_shown_where_they_are_wanted(wanted):
     command = (sys.executable, "-m", "tokenweir", "tokens", "Hello, world\nyes \x1b[2J")
-    with PseudoTerminal(*command, env=environment(COLORTERM="truecolor")) as screen:
+    env = environment(COLORTERM="truecolor") if wanted else environment(NO_COLOR="1")
+    with PseudoTerminal(*command, env=env) as screen:
         between = screen.expect("characters")
         assert screen.end() == 0
     ids = Tokenizer.default().encode("Hello, world\nyes \x1b[2J")
     plain = re.sub(r"\x1b\[[0-9;]*m", "", between).replace("\r\n", "\n")
     assert plain.startswith("Hello, world↵\nyes ␛[2J\n")
     assert " ".join(map(str, ids)) in plain
-    assert "\x1b[30;48;2;207;232;255mHel" in between
-
-
-def test_no_styles_where_they_are_not_wanted():
-    command = (sys.executable, "-m", "tokenweir", "tokens", "Hello")
-    with PseudoTerminal(*command, env=environment(NO_COLOR="1")) as screen:
-        between = screen.expect("characters")
-        assert screen.end() == 0
-    assert "\x1b[" not in between
+    assert ("\x1b[30;48;2;207;232;255mHel" in between, "\x1b[" in between) == (wanted, wanted)
 
 
 def test_a_picture(tmp_path):

@@ -37,25 +37,18 @@ THOUGHT = [ReasoningDelta("\nhm", [1]), ReasoningDelta("\n", [2]), TextDelta("\n
 
 
 @pytest.mark.parametrize(
-    ("think", "text"),
-    [("hide", "yes\n"), ("show", "[thinking]\nhm\n\n[answer]\nyes\n")],
-)
-def test_thinking_at_a_pipe(think, text):
-    answer, out = shown(THOUGHT, think=think)
-    assert out == text
-    assert answer.text == "\n\nyes"
-
-
-@pytest.mark.parametrize(
-    ("think", "text"),
+    ("out", "think", "text"),
     [
-        ("hide", "yes\n"),
-        ("dim", "\x1b[2mhm\x1b[0m\x1b[2m\n\x1b[0m\nyes\n"),
-        ("show", "[thinking]\nhm\n\n[answer]\nyes\n"),
+        (io.StringIO, "hide", "yes\n"),
+        (io.StringIO, "show", "[thinking]\nhm\n\n[answer]\nyes\n"),
+        (Terminal, "hide", "yes\n"),
+        (Terminal, "dim", "\x1b[2mhm\x1b[0m\x1b[2m\n\x1b[0m\nyes\n"),
+        (Terminal, "show", "[thinking]\nhm\n\n[answer]\nyes\n"),
     ],
 )
-def test_thinking_at_a_terminal(think, text):
-    assert shown(THOUGHT, Terminal(), think)[1] == text
+def test_thinking(out, think, text):
+    answer, written = shown(THOUGHT, out(), think)
+    assert (written, answer.text) == (text, "\n\nyes")
 
 
 def test_channels_never_share_a_line():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Literal, Protocol, TextIO
+from typing import Literal, TextIO
 
 from tokenweir.cli.terminal.escape_codes import controllable, dim, styled
 from tokenweir.cli.terminal.live_lines import LiveLines, unpadded, unstyled
@@ -23,8 +23,17 @@ would go over rows above the answer, which are the person's own words.
 """
 
 
-class View(Protocol):
-    """Protocol of views: they show the channels of an answer (thinking, text, tool calls), one below the other."""
+class PlainView:
+    """View that writes text at once and unformatted, with control characters made visible.
+
+    A view shows the channels of an answer (thinking, text, tool calls), one below the other.
+    """
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._styled = styled(out)
+        self._dimmed = False
+        self._begun = self._midline = False
 
     def open(self, label: str | None, *, dimmed: bool = False, markdown: bool = False) -> None:
         """Begin a channel, below an empty line.
@@ -35,27 +44,6 @@ class View(Protocol):
             markdown: Its text is Markdown.
 
         """
-
-    def write(self, text: str) -> None:
-        """Add text to the channel that is open."""
-
-    def draw(self) -> None:
-        """Show the text that was added and is not on the screen yet."""
-
-    def close(self) -> None:
-        """Show all text, and end the line on which it ends."""
-
-
-class PlainView:
-    """`View` that writes text at once and unformatted, with control characters made visible."""
-
-    def __init__(self, out: TextIO) -> None:
-        self._out = out
-        self._styled = styled(out)
-        self._dimmed = False
-        self._begun = self._midline = False
-
-    def open(self, label: str | None, *, dimmed: bool = False, markdown: bool = False) -> None:
         if self._begun:
             self._out.write("\n\n" if self._midline else "\n")
         if label is not None:
@@ -64,14 +52,16 @@ class PlainView:
         self._dimmed = dimmed and self._styled
 
     def write(self, text: str) -> None:
+        """Add text to the channel that is open."""
         self._out.write(dim(text, self._dimmed))
         self._out.flush()
         self._midline = not text.endswith("\n")
 
     def draw(self) -> None:
-        pass
+        """Show the text that was added and is not on the screen yet."""
 
     def close(self) -> None:
+        """Show all text, and end the line on which it ends."""
         if self._midline:
             self._out.write("\n")
             self._out.flush()
@@ -79,7 +69,7 @@ class PlainView:
 
 
 class MarkdownView:
-    """`View` that draws an answer as blocks of Markdown; their words stay whole at any width of the window."""
+    """View that draws an answer as blocks of Markdown; their words stay whole at any width of the window."""
 
     def __init__(self, out: TextIO) -> None:
         """Start below the cursor of the terminal `out`; raise `ImportError` if rich is not installed."""
@@ -162,6 +152,9 @@ class MarkdownView:
         return lines[text_at[0] : text_at[-1] + 1] if text_at else []  # without the empty lines around blocks
 
 
+View = PlainView | MarkdownView
+
+
 def window(out: TextIO) -> tuple[int, int]:
     """Return the columns and rows of the terminal `out`; 80 by 24 if unknown."""
     try:
@@ -176,6 +169,4 @@ def view_of(out: TextIO) -> View:
 
     Raise `ImportError` if a `MarkdownView` is needed and rich is not installed.
     """
-    if controllable(out):
-        return MarkdownView(out)
-    return PlainView(out)
+    return MarkdownView(out) if controllable(out) else PlainView(out)
