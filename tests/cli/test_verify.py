@@ -57,21 +57,6 @@ def test_an_interrupt_prints_what_was_compared(monkeypatch):
     assert " 7 " in result.stdout
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "words"),
-    [
-        ("a.txt", b"\xff", "a.txt:1: byte 0xff is not UTF-8"),
-        ("a.jsonl", b"{}", "a.jsonl:1: neither a list of messages"),
-    ],
-)
-def test_a_bad_file(tmp_path, name, data, words):
-    path = tmp_path / name
-    path.write_bytes(data)
-    result = run(EMBEDDED, path, "--strings", 0)
-    assert result.exit_code == 1
-    assert words in result.stderr
-
-
 def test_without_any_library(monkeypatch):
     def refuse(*_):
         raise ImportError("no", name="tokenizers")

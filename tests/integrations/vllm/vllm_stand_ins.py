@@ -6,49 +6,24 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, make_dataclass
 from enum import Enum
 from types import ModuleType
-from typing import Any, ClassVar, Literal
-
-from pydantic import BaseModel, Field
+from typing import Any, ClassVar
 
 
-class FunctionCall(BaseModel):
-    id: str | None = Field(default=None, exclude=True)
-    name: str
-    arguments: str
+def record(name: str, /, *needed: str, **defaults: Any) -> type:
+    """Make a class of named fields, some with defaults; a callable makes one."""
+    fields = [(each, Any, field(default_factory=one) if callable(one) else one) for each, one in defaults.items()]
+    return make_dataclass(name, [*((each, Any) for each in needed), *fields], kw_only=True)
 
 
-class ToolCall(BaseModel):
-    id: str = Field(default_factory=lambda: "call_1")
-    type: Literal["function"] = "function"
-    function: FunctionCall
-
-
-class DeltaFunctionCall(BaseModel):
-    name: str | None = None
-    arguments: str | None = None
-
-
-class DeltaToolCall(BaseModel):
-    id: str | None = None
-    type: Literal["function"] | None = None
-    index: int
-    function: DeltaFunctionCall | None = None
-
-
-class ExtractedToolCallInformation(BaseModel):
-    tools_called: bool
-    tool_calls: list[ToolCall]
-    content: str | None = None
-
-
-class DeltaMessage(BaseModel):
-    role: str | None = None
-    content: str | None = None
-    reasoning: str | None = None
-    tool_calls: list[DeltaToolCall] = Field(default_factory=list)
+FunctionCall = record("FunctionCall", "name", "arguments", id=None)
+ToolCall = record("ToolCall", "function", id=lambda: "call_1", type="function")
+DeltaFunctionCall = record("DeltaFunctionCall", name=None, arguments=None)
+DeltaToolCall = record("DeltaToolCall", "index", id=None, type=None, function=None)
+ExtractedToolCallInformation = record("ExtractedToolCallInformation", "tools_called", "tool_calls", content=None)
+DeltaMessage = record("DeltaMessage", role=None, content=None, reasoning=None, tool_calls=list)
 
 
 class ReasoningParser:
@@ -162,40 +137,26 @@ class RequestOutputKind(Enum):
     FINAL_ONLY = 2
 
 
-@dataclass
-class StructuredOutputsParams:
-    json: Any = None
-    grammar: str | None = None
-
-
-@dataclass
-class SamplingParams:
-    """Stand-in with the fields of vLLM's `SamplingParams` that the engine sets."""
-
-    n: int = 1
-    presence_penalty: float = 0.0
-    frequency_penalty: float = 0.0
-    repetition_penalty: float = 1.0
-    temperature: float = 1.0
-    top_p: float = 1.0
-    top_k: int = 0
-    min_p: float = 0.0
-    seed: int | None = None
-    stop_token_ids: list[int] | None = None
-    ignore_eos: bool = False
-    max_tokens: int | None = 16
-    min_tokens: int = 0
-    logprobs: int | None = None
-    prompt_logprobs: int | None = None
-    detokenize: bool = True
-    output_kind: RequestOutputKind = RequestOutputKind.CUMULATIVE
-    structured_outputs: StructuredOutputsParams | None = None
-    logit_bias: dict[int, float] | None = None
-    allowed_token_ids: list[int] | None = None
-    extra_args: dict[str, Any] | None = None
-    bad_words: list[str] | None = None
-    thinking_token_budget: int | None = None
-    repetition_detection: Any = None
+StructuredOutputsParams = record("StructuredOutputsParams", json=None, grammar=None)
+SamplingParams = record(
+    "SamplingParams",
+    n=1,
+    temperature=1.0,
+    top_p=1.0,
+    top_k=0,
+    min_p=0.0,
+    max_tokens=16,
+    min_tokens=0,
+    presence_penalty=0.0,
+    frequency_penalty=0.0,
+    repetition_penalty=1.0,
+    ignore_eos=False,
+    detokenize=True,
+    output_kind=RequestOutputKind.CUMULATIVE,
+    **dict.fromkeys(("seed", "stop_token_ids", "logprobs", "prompt_logprobs", "structured_outputs", "logit_bias")),
+    **dict.fromkeys(("allowed_token_ids", "extra_args", "bad_words", "thinking_token_budget", "repetition_detection")),
+)
+"""With the fields of vLLM's `SamplingParams` that the engine sets."""
 
 
 @dataclass
@@ -205,9 +166,7 @@ class CompletionOutput:
     token_ids: list[int]
     cumulative_logprob: float | None
     logprobs: Any
-    routed_experts: Any = None
     finish_reason: str | None = None
-    stop_reason: Any = None
 
 
 class RequestOutput:
@@ -221,8 +180,6 @@ class RequestOutput:
 @dataclass
 class Logprob:
     logprob: float
-    rank: int | None = None
-    decoded_token: str | None = None
 
 
 class EngineClient:
