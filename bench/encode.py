@@ -398,31 +398,25 @@ def cells(found: dict[Job, Measured], section: str, vocabulary: str, text: str) 
     return rows
 
 
-def libraries() -> list[str]:
-    """Ours and the peers that `--beside` names; all by default."""
-    return [*CHOSEN]
-
-
 def throughput(names: Sequence[str], rounds: int) -> str:
     """One text at a time, in documents of 20,000 characters; MB/s of CPU time, ours / best peer = ratio. `again`:
     the second pass over the texts of `cold`; `with load`: `cold`, and all the time since loading began; `list`: to a
     list, warm.
     """
-    return _each_kind(names, KINDS, rounds)
+    return beside("throughput", names, rounds, KINDS)
 
 
 def families(names: Sequence[str], rounds: int) -> str:
     """Throughput of other families: SentencePiece BPE (Llama-2, Gemma), Unigram (T5), WordPiece (BERT)."""
-    return _each_kind(names, ("English", "code", "Chinese"), rounds)
+    return beside("throughput", names, rounds, ("English", "code", "Chinese"))
 
 
-def _each_kind(names: Sequence[str], kinds: Sequence[str], rounds: int) -> str:
-    jobs = [Job("throughput", who, name, kind) for name in names for kind in kinds for who in libraries()]
-    return beside(measure_all(jobs, rounds), "throughput", names, kinds)
-
-
-def beside(found: dict[Job, Measured], section: str, names: Sequence[str], kinds: Sequence[str] = ("",)) -> str:
+def beside(
+    section: str, names: Sequence[str], rounds: int, kinds: Sequence[str] = ("",), left_out: Sequence[str] = ()
+) -> str:
     """A row for each vocabulary and kind of text, a column for each measurement: ours / best peer = ratio."""
+    able = [who for who in CHOSEN if who not in left_out]
+    found = measure_all([Job(section, who, name, kind) for name in names for kind in kinds for who in able], rounds)
     rows, heads = [], [""]
     for name in names:
         for kind in kinds:
@@ -439,25 +433,21 @@ def beside(found: dict[Job, Measured], section: str, names: Sequence[str], kinds
 
 def messages(names: Sequence[str], rounds: int) -> str:
     """Short texts, warm: microseconds of CPU time a call; the ratio is of speeds."""
-    found = measure_all([Job("messages", who, name) for name in names for who in libraries()], rounds)
-    return beside(found, "messages", names)
+    return beside("messages", names, rounds)
 
 
 def runs(names: Sequence[str], rounds: int) -> str:
     """A text of 400,000 characters without a boundary, new each time: milliseconds of CPU time, the best of 15; the ratio is
     of speeds. tokie is left out, which panics on some of these.
     """
-    able = [who for who in libraries() if who != "tokie"]
-    found = measure_all([Job("runs", who, name) for name in names for who in able], rounds)
-    return beside(found, "runs", names)
+    return beside("runs", names, rounds, left_out=("tokie",))
 
 
 def batch(names: Sequence[str], rounds: int) -> str:
     """Two threads, warm: MB/s of wall time, the best of several; other work on the machine shows. The text of 10 MB has all
     kinds one after the other.
     """
-    found = measure_all([Job("batch", who, name) for name in names for who in libraries()], rounds)
-    return beside(found, "batch", names)
+    return beside("batch", names, rounds)
 
 
 def large(names: Sequence[str], rounds: int) -> str:
@@ -476,11 +466,7 @@ def decode(names: Sequence[str], rounds: int) -> str:
     """Whole texts of 1 MB; MB/s of CPU time of the text. gigatoken, toktok and splintr give bytes; to text, Python's own
     decoding of these is included.
     """
-    kinds = ("English", "Chinese")
-    found = measure_all(
-        [Job("decode", who, name, kind) for name in names for kind in kinds for who in libraries()], rounds
-    )
-    return beside(found, "decode", names, kinds)
+    return beside("decode", names, rounds, ("English", "Chinese"))
 
 
 def load(names: Sequence[str], rounds: int) -> str:
@@ -490,7 +476,7 @@ def load(names: Sequence[str], rounds: int) -> str:
     """
     cached = [Job("load", "tokenweir", name, "cache") for name in names]
     measure_all(cached, 1)  # so that the cache has them
-    found = measure_all([Job("load", who, name, "file") for name in names for who in libraries()], rounds)
+    found = measure_all([Job("load", who, name, "file") for name in names for who in CHOSEN], rounds)
     kept = measure_all(cached, rounds)
     rows = []
     for name in names:
