@@ -75,6 +75,9 @@ async def test_behind_a_proxy_an_address_may_have_more_sockets_than_a_client():
             with pytest.raises(InvalidStatus) as refused:
                 await socket_to(server, "one").__aenter__()
             assert refused.value.response.status_code == 429
+            assert refused.value.response.headers["Retry-After"]
+        async with socket_to(server, "one"):
+            pass
 
 
 @pytest.mark.parametrize("path", ["/v1/responses", "/nowhere"])

@@ -7,20 +7,13 @@ import pytest
 from case_tables import cases
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
-from serving import Script, client_of, http_of, say, serving, socket_to, until
+from serving import WITH_TOOLS, Script, client_of, http_of, say, serving, socket_to, until
 
 from tokenweir.stream.serve.wire.responses.requests import parse_create
 from tokenweir.stream.serve.wire.shared.errors import RequestError
-from tokenweir.templates.chat_template import ChatTemplate
 
 CASES = cases(__file__)
 
-TEMPLATE = ChatTemplate(
-    "{% for tool in tools or [] %}{{ tool.function | tojson }}\n{% endfor %}"
-    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}"
-    "{% for call in m.tool_calls or [] %}<tool_call>{{ call.function | tojson }}</tool_call>{% endfor %}"
-    "<|im_end|>\n{% endfor %}<|im_start|>assistant\n"
-)
 URL = {"type": "object", "properties": {"url": {"type": "string"}}}
 READ = {"type": "function", "name": "read_page", "description": "Read.", "parameters": URL, "strict": True}
 CLICK = {"type": "function", "name": "click", "parameters": URL, "defer_loading": True, "allowed_callers": ["direct"]}
@@ -65,7 +58,7 @@ def body(tools, **more):
 @pytest.mark.parametrize(("call", "found"), CASES["a_call_comes_back_as_what_was_asked_for_and_may_be_sent_back"])
 async def test_a_call_comes_back_as_what_was_asked_for_and_may_be_sent_back(call, found):
     engine = called(*call)
-    async with serving(engine, template=TEMPLATE) as server, client_of(server) as client:
+    async with serving(engine, template=WITH_TOOLS) as server, client_of(server) as client:
         whole = await client.responses.create(**body(TOOLS))
         stream = await client.responses.create(**body(TOOLS), stream=True)
         events = [event async for event in stream]
@@ -96,7 +89,7 @@ async def test_a_call_comes_back_as_what_was_asked_for_and_may_be_sent_back(call
 
 
 async def test_the_response_repeats_its_tools():
-    async with serving(Script("Hi", "<|im_end|>"), template=TEMPLATE) as server, client_of(server) as client:
+    async with serving(Script("Hi", "<|im_end|>"), template=WITH_TOOLS) as server, client_of(server) as client:
         response = await client.responses.create(**body(TOOLS))
     told = [tool.to_dict() for tool in response.tools]
     assert told[0] == NOW | {"description": None, "parameters": None, "strict": None}
@@ -113,9 +106,9 @@ class Held(Script):
 @pytest.mark.parametrize(("choice", "shown"), CASES["a_choice_names_them_by_the_names_of_the_request"])
 async def test_a_choice_names_them_by_the_names_of_the_request(choice, shown):
     engine = Held("[", json.dumps({"name": shown[0], "arguments": {}}), "]", "<|im_end|>")
-    async with serving(engine, template=TEMPLATE) as server, client_of(server) as client:
+    async with serving(engine, template=WITH_TOOLS) as server, client_of(server) as client:
         await client.responses.create(**body(TOOLS), tool_choice=choice)
-    names = [json.loads(line)["name"] for line in engine.prompts[0].splitlines() if line.startswith("{")]
+    names = [json.loads(line)["function"]["name"] for line in engine.prompts[0].splitlines() if line.startswith("{")]
     assert names == shown
 
 
@@ -162,7 +155,7 @@ def test_a_name_that_is_not_one_tool_is_refused(tools, choice, text):
 
 async def test_refusals_are_answers_of_status_400():
     twins = [SPACE, READ | {"name": "mcp__browser__click"}]
-    async with serving(Script(""), template=TEMPLATE) as server, client_of(server) as client:
+    async with serving(Script(""), template=WITH_TOOLS) as server, client_of(server) as client:
         with pytest.raises(openai.BadRequestError) as caught:
             await client.responses.create(**body(twins))
         assert caught.value.param == "tools"
@@ -178,14 +171,14 @@ async def test_refusals_are_answers_of_status_400():
 
 async def test_functions_of_namespaces_are_counted():
     many = [{"type": "namespace", "name": "a", "tools": [READ] * 8}]
-    async with serving(Script(""), template=TEMPLATE, max_items=8) as server, client_of(server) as client:
+    async with serving(Script(""), template=WITH_TOOLS, max_items=8) as server, client_of(server) as client:
         with pytest.raises(openai.BadRequestError, match="tools has 9 items"):
             await client.responses.create(**body(many))
 
 
 async def test_a_custom_call_that_is_cut_off_has_the_input_so_far():
     engine = Script('<tool_call>{"name": "apply_patch", "arguments": {"input": "*** Beg')
-    async with serving(engine, template=TEMPLATE) as server, client_of(server) as client:
+    async with serving(engine, template=WITH_TOOLS) as server, client_of(server) as client:
         response = await client.responses.create(**body(TOOLS))
     (item,) = response.output
     assert (item.type, item.status, item.input) == ("custom_tool_call", "incomplete", "*** Beg")
