@@ -162,20 +162,17 @@ class Derenderer:
                     code="missing_required_parameter",
                     param="chat_request",
                 )
-            return DecodeRequest(served, self._decoder_options(Job(model=served, messages=[])))
+            return DecodeRequest(served, dict(self._engines.decoder_options(Job(model=served, messages=[]))))
         try:
             fields, rest = split(request, ChatEngineFields)
             asked = parse_chat(rest | {"messages": UNREAD}, max_items=self._service.limits.max_items)
             job = chat_job(asked, served)
             if not fields.include_reasoning:
                 job = replace(job, output=job.output | {"reasoning": "strip"})
-            options = self._decoder_options(job)
+            options = dict(self._engines.decoder_options(job))
         except RequestError as error:
             raise error.within("chat_request") from error
         return DecodeRequest(served, options, asked.return_token_ids)
-
-    def _decoder_options(self, job: Job) -> dict[str, Any]:
-        return dict(self._engines.decoder_options(job))
 
     async def chat_prompt(self, request: dict[str, Any] | None) -> list[int] | None:
         """Return the ids of a chat request's prompt by rendering its messages again; None without messages.
@@ -204,7 +201,7 @@ class Derenderer:
         try:
             _, rest = split(request or {}, CompletionEngineFields)
             asked = parse_completion(rest | {"prompt": ""}, max_items=self._service.limits.max_items)
-            options = self._decoder_options(completion_job(asked, served, ""))
+            options = dict(self._engines.decoder_options(completion_job(asked, served, "")))
         except RequestError as error:
             raise error.within("completion_request") from error
         return DecodeRequest(served, options, asked.return_token_ids)

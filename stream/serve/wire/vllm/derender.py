@@ -9,17 +9,22 @@ from msgspec import Meta, Struct
 from tokenweir.stream.serve.wire.vllm.generate import Count, Generated, TokenId
 
 
-class DerenderChat(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class OneAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Common fields of the bodies that bring one answer, or a chunk of one."""
+
+    stream: bool = False
+    model: str | None = None
+    prompt_tokens: Count | None = None
+    prompt_token_ids: list[TokenId] | None = None
+
+
+class DerenderChat(OneAnswer, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body of `POST /v1/chat/completions/derender`.
 
     `generate_response` is an engine's answer in ids, and `chat_request` the request that it answers.
     """
 
     generate_response: Generated
-    stream: bool = False
-    model: str | None = None
-    prompt_tokens: Count | None = None
-    prompt_token_ids: list[TokenId] | None = None
     chat_request: dict[str, Any] | None = None
 
 
@@ -62,19 +67,15 @@ class StreamState(Struct, frozen=True, array_like=True):
     prompt_tokens: Count
 
 
-class AnyChunkRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class AnyChunkRequest(OneAnswer, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Common fields of the bodies of chunked derender requests.
 
     `stream_state` is that of the last call's result, None with the first chunk. The prompt's ids are used with the
     first chunk only.
     """
 
-    stream: bool
     generate_chunk: Generated
     stream_state: StateToken | None = None
-    model: str | None = None
-    prompt_tokens: Count | None = None
-    prompt_token_ids: list[TokenId] | None = None
 
 
 class ChunkRequest(AnyChunkRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
