@@ -6,6 +6,7 @@ import json
 import socket
 
 import pytest
+from commands import run
 from engine_doubles import MODELS, running, vllm_generate
 from serve_program import request, serve_process
 
@@ -74,9 +75,9 @@ def test_without_a_tokenizer_it_waits_for_the_engine_to_name_one(folder, port):
 @pytest.mark.parametrize("options", [("--tokenizer",), ()])
 def test_the_waiting_has_an_end(folder, port, options):
     options = [f"{name}={folder}" for name in options]
-    with serving(f"http://127.0.0.1:{port}", "--engine-wait=0.1", *options) as process:
-        *_, last = process.stderr
-        assert process.wait(30) == 1
+    found = run("serve", "--port=0", f"--engine=vllm:http://127.0.0.1:{port}", "--engine-wait=0.1", *options)
+    assert found.exit_code == 1
+    last = found.stderr.splitlines()[-1]
     assert last.startswith(f"tokenweir: error: vLLM at http://127.0.0.1:{port} cannot be reached")
 
 
@@ -86,10 +87,9 @@ def test_an_engine_that_gives_no_ids_ends_the_start(folder):
 
     with running({"/v1/completions": refusing, "/v1/models": MODELS}) as double:
         double.fail = [401]
-        with serving(double.url, f"--tokenizer={folder}") as process:
-            lines = list(process.stderr)
-            assert process.wait(30) == 1
-        assert lines == [f"tokenweir: error: vLLM at {double.url} answers 401: no and again no\n"]
+        found = run("serve", "--port=0", f"--engine=vllm:{double.url}", f"--tokenizer={folder}")
+        told = f"tokenweir: error: vLLM at {double.url} answers 401: no and again no\n"
+        assert (found.exit_code, found.stderr) == (1, told)
         with serving(double.url, f"--tokenizer={folder}", "--engine-wait=0") as process:
             _, url = address(process)
             assert status(f"{url}/ready")[0] == 200
