@@ -267,7 +267,7 @@ class Bpe : public Model {
     s.ids.resize(n);
     for (size_t i = 0; i < n; i++) s.ids[i] = byte_ids_[p[i]];
     Rules rules{*this, guarded};
-    tokenweir::merge_long(rules, s, n, false);
+    tokenweir::merge_long(rules, s, n);
     for (const auto& [id, end] : s.merged) out.push(id);
   }
 

@@ -128,7 +128,7 @@ class CharacterBpe : public Model {
       for (size_t i = 0; i < count; i++) out.push(s.ids[i]);
       return;
     }
-    merge_long(rules, s, count, false);
+    merge_long(rules, s, count);
     size_t i = 0, at = 0;
     for (const auto& [id, end] : s.merged) {
       out.push(id);

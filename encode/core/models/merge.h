@@ -21,8 +21,7 @@ namespace tokenweir {
 constexpr size_t kShort = 64;
 
 // Merges the `n` symbols `ids`. The remaining symbols are a linked list: the first is at 0, the one after i at
-// w.next[i], until that is `n`; w.ids[i] is the symbol. Priorities are requested from left to right at first. After a
-// merge they are requested for the pair that the new symbol ends, and then for the one that it begins.
+// w.next[i], until that is `n`; w.ids[i] is the symbol.
 template <class Rules>
 void merge_at_once(Rules& rules, const uint32_t* ids, uint32_t n, MergeWindow& w) {
   w.ids.assign(ids, ids + n);
@@ -98,14 +97,13 @@ bool merge_by_windows(Rules& rules, ModelScratch& s, uint32_t n) {
   }
 }
 
-// Merges the first `n` symbols of `s.ids` to `s.merged`. With `at_once`, the order of requests above holds for the
-// whole piece, not only per window.
+// Merges the first `n` symbols of `s.ids` to `s.merged`.
 template <class Rules>
-void merge_long(Rules& rules, ModelScratch& s, size_t n, bool at_once) {
+void merge_long(Rules& rules, ModelScratch& s, size_t n) {
   if (n >= kNone) throw Unsupported("a piece of 4 GiB or more without a boundary");
   const uint32_t end = static_cast<uint32_t>(n);
   s.merged.clear();
-  if (!at_once && merge_by_windows(rules, s, end)) return;
+  if (merge_by_windows(rules, s, end)) return;
   s.merged.clear();
   merge_at_once(rules, s.ids.data(), end, s.window);
   for (uint32_t i = 0; i < end; i = s.window.next[i]) s.merged.push_back({s.window.ids[i], s.window.next[i]});

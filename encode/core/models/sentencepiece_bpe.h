@@ -4,8 +4,9 @@
 //    characters between them. A user-defined piece never merges.
 // 2. Two adjacent symbols whose joined text is a piece merge into it. The piece with the highest score merges first;
 //    of equal scores, the leftmost.
-// 3. A symbol that is a piece of type UNUSED is split again, into a pair of symbols with the same joined text. Of
-//    several such pairs the library takes the one that it saw last, anywhere in the text.
+// 3. A symbol that is a piece of type UNUSED is split again, into the pair of symbols that it was merged from. (The
+//    library takes the last such pair that it saw anywhere in the text. But text that becomes a pair of symbols was
+//    merged as it would be alone, so all these pairs are the same.)
 // 4. A character that is not a piece is unknown. It becomes byte pieces; without byte fallback, adjacent unknown
 //    characters become one unknown piece.
 //
@@ -89,7 +90,7 @@ class SentencePieceBpe : public Model {
   static constexpr uint32_t kFrozen = PairTable::kMaxId + 1;
   static constexpr size_t kMaxBytes = 1024;  // of a piece: finding its splits takes time in the square of its length
 
-  // The id of a piece of type UNUSED -> the last pair of symbols whose joined text was that piece.
+  // The id of a piece of type UNUSED -> the pair of symbols whose joined text was that piece.
   using Splits = std::unordered_map<uint32_t, std::array<uint32_t, 2>>;
 
   // -- a text ---------------------------------------------------------------------------------------------------------
@@ -139,13 +140,13 @@ class SentencePieceBpe : public Model {
   template <bool Ties, class Output>
   void merge(size_t count, bool guarded, ModelScratch& s, Splits& splits, Output& output) const {
     Rules<Ties> rules{*this, guarded, splits};
-    if (count <= kShort && !whole_text_) {
+    if (count <= kShort) {
       uint32_t priorities[kShort];
       for (size_t i = 0; i + 1 < count; i++) priorities[i] = rules.priority(s.ids[i], s.ids[i + 1]);
       count = merge_short(rules, s.ids.data(), priorities, count);
       for (size_t i = 0; i < count; i++) output.symbol(s.ids[i]);
     } else {
-      merge_long(rules, s, count, whole_text_);
+      merge_long(rules, s, count);
       for (const auto& [id, end] : s.merged) output.symbol(id);
     }
   }
@@ -307,9 +308,7 @@ class SentencePieceBpe : public Model {
         const uint32_t right = table.find(piece.substr(at));
         if (right != kNone) splits.push_back({left, right, priority});
       });
-      if (types_[merged_[priority]] != kUnused || splits.size() == first) continue;
-      has_unused_ = true;
-      whole_text_ |= splits.size() > first + 1;
+      has_unused_ |= types_[merged_[priority]] == kUnused && splits.size() > first;
     }
     pairs_ = std::make_unique<PairTable>(splits.size());
     for (const auto& [left, right, priority] : splits) {
@@ -330,11 +329,9 @@ class SentencePieceBpe : public Model {
     user_defined_ = Trie(keys);
   }
 
-  // Builds the split points, unless a piece of type UNUSED has several splits, because the text elsewhere decides
-  // between them. A cut beside an unknown character is safe only with byte fallback; without it, adjacent
-  // unknown characters become one piece.
+  // A cut beside an unknown character is safe only with byte fallback; without it, adjacent unknown characters become
+  // one piece.
   void find_split_points(const std::vector<std::string>& pieces) {
-    if (whole_text_) return;
     split_points_ = std::make_unique<SplitPoints>(n_pieces_, byte_fallback_);
     for (const uint32_t id : merged_)
       if (const uint32_t character = only_character(pieces[id]);
@@ -370,7 +367,6 @@ class SentencePieceBpe : public Model {
   bool ties_ = false;
   bool has_other_symbols_ = false;
   bool has_unused_ = false;  // merging can make a piece of type UNUSED
-  bool whole_text_ = false;  // such a piece has several splits, so that the whole text decides
   Trie user_defined_;
   bool begins_user_defined_[256] = {};
   std::unique_ptr<SplitPoints> split_points_;

@@ -129,8 +129,8 @@ def test_two_pieces_may_merge_that_are_none():
     assert encoded(ours(pieces), "日日本本本") == ([0, 1, 0], [(0, 1), (1, 3), (3, 5)])
 
 
-def test_an_unused_piece_comes_apart_the_way_it_was_last_put_together():
-    """Here "abc" is a + bc at its own place; after it, ab + c stood side by side once more."""
+def test_an_unused_piece_comes_apart_the_way_it_was_put_together():
+    """Which is a + bc, at each place: though ab is a piece, b + c merges first."""
     scores = {"a": -9.0, "b": -9.0, "c": -9.0, "bc": -1.0, "ab": -2.0, "abc": -3.0, "cd": -1.5, "d": -9.0}
     pieces = [("<unk>", 0.0, UNKNOWN)]
     pieces += [(piece, score, UNUSED if piece == "abc" else NORMAL) for piece, score in scores.items()]
