@@ -89,12 +89,9 @@ Value safe(Evaluator& evaluator, const Value& subject, const Bound&) {
   return Value::of_text(to_text(evaluator.workspace, subject), true);
 }
 
+template <bool again>
 Value escaped(Evaluator& evaluator, const Value& subject, const Bound&) {
-  if (subject.is_markup()) return subject;
-  return Value::of_text(escape(evaluator.workspace, to_text(evaluator.workspace, subject)), true);
-}
-
-Value force_escaped(Evaluator& evaluator, const Value& subject, const Bound&) {
+  if (!again && subject.is_markup()) return subject;
   return Value::of_text(escape(evaluator.workspace, to_text(evaluator.workspace, subject)), true);
 }
 
@@ -314,10 +311,10 @@ const std::vector<Filter>& value_filters() {
       {"count", {}, size},
       {"d", {{"default_value", "boolean"}}, defaulted},
       {"default", {{"default_value", "boolean"}}, defaulted},
-      {"e", {}, escaped},
-      {"escape", {}, escaped},
+      {"e", {}, escaped<false>},
+      {"escape", {}, escaped<false>},
       {"float", {{"default"}}, to_float},
-      {"forceescape", {}, force_escaped},
+      {"forceescape", {}, escaped<true>},
       {"format", {}, nullptr, formatted},
       {"from_json", {}, from_json},
       {"fromjson", {}, from_json},

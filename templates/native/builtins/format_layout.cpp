@@ -83,16 +83,10 @@ Digits number_digits(const Value& value, const Layout& layout) {
 }  // namespace
 
 Text* pad_text(Workspace& workspace, Text* text, const Layout& layout, char align) {
-  const Side side = align == '<' ? Side::Left : align == '>' ? Side::Right : Side::Both;
-  if (layout.width <= static_cast<int64_t>(workspace.length(text))) return text;
-  if (align != '^') return pad(workspace, text, layout.width, workspace.copy(layout.fill), side);
   const int64_t missing = layout.width - static_cast<int64_t>(workspace.length(text));
-  Rope rope(workspace);
-  Text* const fill = workspace.copy(layout.fill);
-  rope.add(repeat(workspace, fill, missing / 2));
-  rope.add(text);
-  rope.add(repeat(workspace, fill, missing - missing / 2));
-  return rope.finish();
+  if (missing <= 0) return text;
+  const int64_t left = align == '<' ? 0 : align == '>' ? missing : missing / 2;
+  return pad_by(workspace, text, left, missing - left, workspace.copy(layout.fill));
 }
 
 Text* character_of(Workspace& workspace, const Value& value) {

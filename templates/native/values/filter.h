@@ -5,27 +5,21 @@
 
 namespace tokenweir::templates {
 
-struct Filter {
+template <class Result>
+struct Applied {
   std::string_view name;
   Signature signature{};
-  Value (*apply)(Evaluator&, const Value& subject, const Bound&) = nullptr;
-  Value (*apply_any)(Evaluator&, const Value& subject, const Arguments&) = nullptr;  // takes any arguments, instead
+  Result (*apply)(Evaluator&, const Value& subject, const Bound&) = nullptr;
+  Result (*apply_any)(Evaluator&, const Value& subject, const Arguments&) = nullptr;  // takes any arguments, instead
 
-  Value operator()(Evaluator& evaluator, const Value& subject, const Arguments& arguments) const {
+  Result operator()(Evaluator& evaluator, const Value& subject, const Arguments& arguments) const {
     return apply ? apply(evaluator, subject, bind(name, signature, arguments))
                  : apply_any(evaluator, subject, arguments);
   }
 };
 
-struct Test {
-  std::string_view name;
-  Signature signature{};
-  bool (*holds)(Evaluator&, const Value& subject, const Bound&) = nullptr;
-
-  bool operator()(Evaluator& evaluator, const Value& subject, const Arguments& arguments) const {
-    return holds(evaluator, subject, bind(name, signature, arguments));
-  }
-};
+struct Filter : Applied<Value> {};
+struct Test : Applied<bool> {};
 
 struct Function {
   std::string_view name;

@@ -208,19 +208,22 @@ Text* spaces(Workspace& workspace, int64_t count) {
   return count <= 0 ? workspace.empty() : workspace.copy(std::string(static_cast<size_t>(count), ' '));
 }
 
+Text* pad_by(Workspace& workspace, Text* text, int64_t left, int64_t right, Text* fill) {
+  Rope rope(workspace);
+  rope.add(repeat(workspace, fill, left));
+  rope.add(text);
+  rope.add(repeat(workspace, fill, right));
+  return rope.finish();
+}
+
 Text* pad(Workspace& workspace, Text* text, int64_t width, Text* fill, Side text_side) {
   if (workspace.length(fill) != 1) type_error("The fill character must be exactly one character long");
-  const auto length = static_cast<int64_t>(workspace.length(text));
-  const int64_t missing = width - length;
+  const int64_t missing = width - static_cast<int64_t>(workspace.length(text));
   if (missing <= 0) return text;
   const int64_t left = text_side == Side::Left    ? 0
                        : text_side == Side::Right ? missing
                                                   : missing / 2 + (missing & width & 1);
-  Rope rope(workspace);
-  rope.add(repeat(workspace, fill, left));
-  rope.add(text);
-  rope.add(repeat(workspace, fill, missing - left));
-  return rope.finish();
+  return pad_by(workspace, text, left, missing - left, fill);
 }
 
 Text* indent(Workspace& workspace, Text* text, Text* indention, bool first, bool blank) {

@@ -31,6 +31,7 @@ List* partition(Workspace& workspace, Text* text, Text* separator, bool last, bo
 // Each character as a text.
 List* characters(Workspace& workspace, Text* text);
 Text* reversed(Workspace& workspace, Text* text);
+Text* pad_by(Workspace& workspace, Text* text, int64_t left, int64_t right, Text* fill);
 // `width` in characters; `fill` is one character.
 Text* pad(Workspace& workspace, Text* text, int64_t width, Text* fill, Side text_side);
 Text* repeat(Workspace& workspace, Text* text, int64_t times);

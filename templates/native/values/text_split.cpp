@@ -1,4 +1,6 @@
 // Text cut into several.
+#include <algorithm>
+
 #include "text/characters.h"
 #include "values/text_edit.h"
 
@@ -41,12 +43,6 @@ List* split(Workspace& workspace, Text* text, Text* separator, int64_t most, boo
   return list;
 }
 
-static List* reversed_list(Workspace& workspace, const List& list) {
-  List* const out = List::make(workspace, list.size);
-  for (uint32_t i = list.size; i-- > 0;) out->add(workspace, list.items[i]);
-  return out;
-}
-
 List* split_right(Workspace& workspace, Text* text, Text* separator, int64_t most, bool markup) {
   const std::string_view flat = workspace.flat(text);
   List* const list = List::make(workspace, 4);
@@ -61,7 +57,8 @@ List* split_right(Workspace& workspace, Text* text, Text* separator, int64_t mos
       end = at;
     }
     put(0, end);
-    return reversed_list(workspace, *list);
+    std::reverse(list->begin(), list->end());
+    return list;
   }
   workspace.spend(flat.size() / 16);
   const auto character_before = [&](size_t at) {
@@ -83,7 +80,8 @@ List* split_right(Workspace& workspace, Text* text, Text* separator, int64_t mos
     end = start;
     most--;
   }
-  return reversed_list(workspace, *list);
+  std::reverse(list->begin(), list->end());
+  return list;
 }
 
 List* split_lines(Workspace& workspace, Text* text, bool keep_ends, bool markup) {
