@@ -25,11 +25,6 @@ INTERVAL = 5.0
 TOKENIZER = Tokenizer.default()
 
 
-@pytest.fixture
-def anyio_backend():
-    return "asyncio"
-
-
 class Engine:
     """Gives what it is told to."""
 

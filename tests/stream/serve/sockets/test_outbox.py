@@ -16,11 +16,6 @@ from tokenweir.stream.serve.wire.responses.kept_events import event_size, merge_
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def anyio_backend():
-    return "asyncio"
-
-
 class Wire:
     """A transport that takes what it is given at once, or, while it is shut, when it is opened again."""
 
