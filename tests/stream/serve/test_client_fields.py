@@ -193,13 +193,10 @@ def test_every_field_of_the_packages_is_in_the_table(name):
     known = {(key, field) for key, fields in table.fields.items() for field in fields} | {
         (key, None) for key in table.whole
     }
-    found = set()
-    for kind, _ in INTERFACES[name].walk(table.enters):
-        key = key_of(kind)
-        found |= {(key, None)} if key in table.whole else {(key, field) for field in hints_of(kind)}
+    found = set(walked(name))
     assert sorted(map(str, found - known)) == []
     if name not in LIKE:
-        others = {(key, field) for each, like in LIKE.items() if like == name for key, field in walked(each)}
+        others = {field for each, like in LIKE.items() if like == name for field in walked(each)}
         assert sorted(map(str, known - found - others)) == []
 
 
