@@ -123,5 +123,5 @@ def without_number(error: Exception) -> str:
 
 
 def without_path(error: Exception) -> str:
-    """Return an error's message without the path that OSError adds, for messages that already name the path."""
+    """Return an error's message without the number and the path of an OSError, for messages that already name the path."""
     return getattr(error, "strerror", None) or str(error)

@@ -108,8 +108,8 @@ class Origin(NamedTuple):
     Attributes:
         path: The file or folder.
         pattern: The argument of `Tokenizer.from_file`.
-        special_tokens: Likewise.
-        nfc: Likewise.
+        special_tokens: The argument of `Tokenizer.from_file`.
+        nfc: The argument of `Tokenizer.from_file`.
         digest: The SHA-256 of the files.
 
     """
@@ -204,7 +204,9 @@ class CacheEntry:
         return None if digest is None else Origin(*self._given, digest)
 
     def digest(self) -> str | None:
-        """Return the SHA-256 of the names and contents of the existing files; None if one has changed meanwhile.
+        """Return the SHA-256 of the names and contents of the existing files, as they were when this entry was created.
+
+        None if one has changed before the files were hashed.
 
         Raises:
             OSError: A file cannot be read.

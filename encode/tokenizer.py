@@ -776,7 +776,11 @@ for _name in WRITE_INSTEAD:  # a __getattr__ would make every attribute slower
 
 
 def tokenizer_at(given: str, revision: str = "main") -> Tokenizer:
-    """Read the tokenizer at a path or, if there is no such file or folder, of a model in the hub's cache; for integrations."""
+    """Read the tokenizer at a path or, if there is no such file or folder, of a model in the hub's cache; for integrations.
+
+    `revision` is only for the cache. Raises the errors of `Tokenizer.from_file`, or those of `Tokenizer.from_pretrained` if
+    nothing is at the path.
+    """
     return Tokenizer.from_file(given) if os.path.exists(given) else Tokenizer.from_pretrained(given, revision=revision)
 
 

@@ -202,7 +202,6 @@ class GpuEncoder:
 
         Raises:
             TextError: A text has a lone surrogate; the message says which.
-            TemplateError: A prompt was rendered without a guard against one of this tokenizer's control tokens.
             ValueError: An Arrow array is not one of strings, has a null, or lies on another device; or prompts come
                 with `parse_special=False`.
             DeviceError: The device failed or has too little memory.

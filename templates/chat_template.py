@@ -331,7 +331,7 @@ class ChatTemplate:
             **options: As for `render`.
 
         Raises:
-            TemplateError: As `render`.
+            TemplateError: The template refuses the messages, or rendering exceeds a bound.
             TextError: A string has a lone surrogate.
 
         """

@@ -112,7 +112,7 @@ def _tag(decoder: Decoder) -> str:
 
 
 def _chain(decoders: list[SingleDecoder]) -> Decoding:
-    """Convert a sequence of HuggingFace's decoders to the core's decoding rules; raise as `decoding` does."""
+    """Convert a sequence of HuggingFace's decoders to the core's decoding rules; raises the errors of `decoding`."""
     if len(decoders) > MAX_STEPS:
         raise UnsupportedTokenizerError(
             f"decoder: a Sequence of {len(decoders)} decoders; at most {MAX_STEPS} are possible"

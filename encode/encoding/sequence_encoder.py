@@ -29,7 +29,7 @@ class SequenceEncoder:
 
         Args:
             post_processor: The tokenizer's post-processor.
-            trims: The passes of the post-processor over the offsets of a single text.
+            trims: The passes in which the post-processor removes white space from the offsets of a single text.
             names: The token of each id of the model, as the vocabulary spells it.
 
         """
@@ -186,7 +186,7 @@ class SequenceEncoder:
     def _end(self, ids: Sequence[int], type_ids: Sequence[int]) -> Encoding:
         """Return an encoding of added tokens with these ids.
 
-        Their type id is the first one in `type_ids`, that of their neighbour, or 0.
+        Their type id is that of their neighbour, the first one in `type_ids`; 0 if this is empty.
         """
         return Encoding.added([(self._names.get(i, ""), i) for i in ids], type_ids[0] if type_ids else 0)
 

@@ -142,8 +142,8 @@ class Ragged:
         offsets: int64[n + 1]; text i has `ids[offsets[i]:offsets[i + 1]]`.
         spans: int64[total, 2], the (start, end) characters of each id in its text, as in `Encoded.offsets`; None unless
             `encode_batch(offsets=True)` was asked for them.
-        added: The numbers of ids that the post-processor added before each text and after it, which `padded` keeps; None
-            if texts differ.
+        added: The numbers of ids that the post-processor added before each text and after it, which `padded` keeps when it
+            truncates; None if texts differ.
 
     """
 

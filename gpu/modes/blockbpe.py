@@ -93,7 +93,6 @@ class BlockBpeMode:
         Args:
             block: The number of threads in a block, a multiple of 32 up to 1024; the paper has 256, 512 and 1024. Long
                 documents want large blocks; many documents want small ones.
-
             max_bytes: The most bytes of a document; a longer one is refused.
             literal: Whether each pass does one merge only, as in the paper's Algorithm 1.
 

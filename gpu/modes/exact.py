@@ -84,10 +84,10 @@ class ExactMode(ABC):
     """The least and the greatest `max_bytes`."""
 
     def __init__(self, tokenizer: Tokenizer, device: Device, *, max_bytes: int = WALK_BYTES) -> None:
-        """Copy the tables to the device.
+        """Copy the tables to the device; `max_bytes` is the attribute of that name.
 
         Raises:
-            UnsupportedTokenizerError: For what the kernels cannot do exactly.
+            UnsupportedTokenizerError: The kernels cannot reproduce the tokenizer exactly.
             ValueError: `max_bytes` is out of range.
 
         """
@@ -130,10 +130,7 @@ class ExactMode(ABC):
 
 
 class MergingMode(ExactMode):
-    """`ExactMode` for BPE: pieces are merged.
-
-    `max_bytes` is the most bytes of a piece, or of a part between two places that no merge crosses.
-    """
+    """`ExactMode` for BPE: pieces are merged."""
 
     BOUNDS = MERGED_LEAST, MAX_PIECE_BYTES
 
@@ -143,10 +140,14 @@ class MergingMode(ExactMode):
         """Copy the tables to the device.
 
         Args:
+            tokenizer: The tokenizer whose ids these are.
+            device: The device.
+            max_bytes: The most bytes of a piece, or of a part between two places that no merge crosses. The CPU encodes
+                longer ones, or their documents.
             workers: The number of blocks that share the pieces queued for merging.
 
         Raises:
-            UnsupportedTokenizerError: For what the kernels cannot do exactly.
+            UnsupportedTokenizerError: The kernels cannot reproduce the tokenizer exactly.
             ValueError: `max_bytes` or `workers` is out of range.
 
         """

@@ -38,7 +38,8 @@ class Broadcast(Generic[T]):
         replay: Keeps items that have been taken, for slower readers.
         make: Converts the waiting deltas into items for readers: `merge`, or a function that makes events.
         max_ahead: High-water mark in bytes, as `size_of` counts them: from it on, `put` waits.
-        stall_timeout: Seconds that `put` waits before it cuts off readers that took nothing meanwhile.
+        stall_timeout: Seconds that `put` waits before it cuts off readers that took nothing meanwhile; each of these gets
+            a `DeliveryError`.
         on_unwatched: Called when the last reader has left.
 
     """
@@ -75,9 +76,9 @@ class Broadcast(Generic[T]):
         """Create a broadcast whose items are merged deltas.
 
         Args:
-            max_ahead: See the class.
-            max_replay: Bytes of deltas that are kept for slower readers.
-            stall_timeout: See the class.
+            max_ahead: Bytes of deltas that no reader has taken, from which on `put` waits.
+            max_replay: Bytes of deltas that are kept for slower readers. A reader that needs a dropped one is cut off.
+            stall_timeout: Seconds that `put` waits before it cuts off readers that took nothing meanwhile.
 
         """
         replay = ReplayBuffer(max_replay, merge, size_of)

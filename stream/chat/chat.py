@@ -86,7 +86,8 @@ async def chat(
         tool_choice: "auto" (or None), "none", "required", one function or `allowed_tools`, in OpenAI's form. It is
             passed on as `json_schema` to an engine that honours that, and as a variable to a template that reads it. If neither
             does, the request is refused.
-        parallel_tool_calls: Whether an answer may have several calls; False ends it when its first one is whole.
+        parallel_tool_calls: Whether an answer may have several calls. False ends it after its first complete call; None
+            leaves it to the model.
         template_kwargs: Variables for the template, such as `enable_thinking`.
         history_thinking: "text" makes thinking tags in an assistant's content text; see `ChatTemplate.render`.
         options: Options of the decoder: `stop_scope`, `reasoning`, `tool_style`, `include_stop`, `skip_special_tokens`,

@@ -54,8 +54,9 @@ async def _each(subscription: Subscription[T]) -> AsyncGenerator[T, None]:
 def start_moving(tasks: Tasks, sources: Collection[AsyncIterable[Delta]], broadcast: Broadcast[Any]) -> None:
     """Start a task for each source that moves its deltas into a broadcast.
 
-    Each source is closed at its end, and the broadcast when all have ended, with the `first_of` their errors as its
-    failure. A cancellation closes the sources, and the broadcast with a `DeliveryError`.
+    Each source is closed at its end. The broadcast is closed when all have ended. If sources fail, the others continue, and
+    the broadcast's readers get the error that `first_of` returns; the tasks do not raise it. A cancellation closes the
+    sources, and the broadcast with a `DeliveryError`.
     """
     failures: dict[int, Exception] = {}
     left = len(sources)

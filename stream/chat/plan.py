@@ -153,7 +153,7 @@ class AnswerPlan(Struct, frozen=True, kw_only=True):
         Args:
             prompt_tokens: The number of ids of the prompt.
             context_size: Most ids of prompt and answer together; None if the engine does not tell.
-            most: The `max_tokens` to set at most if the sampling has no `max_tokens`.
+            most: The `max_tokens` to set at most if the sampling has no `max_tokens`; None for the rest of the context.
 
         Raises:
             ContextLengthError: Prompt and `max_tokens`, or the prompt alone, do not fit the context; the message gives
@@ -310,7 +310,10 @@ _RENDER_ARGUMENTS = {"self", "messages", "tools", "tidy", "history_thinking"}
 
 
 def _length(message: Any) -> int:
-    """Return the characters that a message with only role and text counts as; for any other, more than `SHORT_PROMPT`."""
+    """Return the characters of a message with only role and text, plus `MESSAGE_CHARACTERS`.
+
+    For any other message, return more than `SHORT_PROMPT`.
+    """
     if isinstance(message, Mapping) and message.keys() <= {"role", "content"}:
         content = message.get("content", "")
         if isinstance(content, str):

@@ -83,7 +83,8 @@ async def encode_plan(
         history: As for `chat()`.
 
     Raises:
-        TemplateError: As `AnswerPlan.render` and `AnswerPlan.answer_opening`.
+        TemplateError: The template refuses the messages or takes no tools, a variable has a reserved name, or the prompt
+            opens thinking that no known markup ends.
         TextError: A message has a lone surrogate.
 
     """

@@ -86,7 +86,7 @@ def detokenize(
         skip_special_tokens: Leave out the text of control tokens.
         byte_fallback: As for `DecodeStream`.
         reasoning: Keep the control tokens of this style's tags in the text, for `split_reasoning`.
-        tool_style: Likewise for this style of tool calls, for `split_tool_calls`.
+        tool_style: Keep those of this style of tool calls, for `split_tool_calls`.
 
     """
     check_tokenizer(tokenizer)

@@ -28,6 +28,9 @@ async def background_tasks() -> AsyncIterator[Tasks]:
     Leaving the context cancels the tasks and waits for their end. An exception of the body is raised unchanged, where a
     task group would wrap it in an `ExceptionGroup`.
 
+    Tasks should handle their own errors. Under asyncio, the first error of a task is raised when the context is left; under
+    trio it also cancels the body, and is raised in an `ExceptionGroup`.
+
     Under asyncio each task is cancelled once. An engine's task may swallow a cancellation; anyio's scopes would cancel it
     again and again, and keep a core busy for as long as it runs.
     """

@@ -49,15 +49,16 @@ class OutputOptions(TypedDict, total=False):
             None. Harmony, Inkling and Muse have calls of their own, which are always found.
         markup: What tags are: "text", the default, however its tokens are cut, or only the "ids" that the vocabulary has for
             them. With "ids", text that a model quotes opens no thinking and no call. A style whose tags are no tokens is
-            refused, and calls without an opening tag stay text. The last private-use characters, from U+10FFC0 on, may
-            become U+10FFFF.
+            refused, and calls without an opening tag stay text. The private-use characters from U+10FFC0 on, some of which
+            mark tags internally, may become U+10FFFF in text.
         include_stop: Keep the stop string, or the text of a stop token, in the text.
         skip_special_tokens: Control tokens give no text, which is the default; tags are found in either case.
         byte_fallback: The rule for byte-fallback tokens; see `Tokenizer.decode`.
         alignment: Add an `Alignment` of ids and text to every delta.
-        thinking_budget: Number of ids of thinking, tags included, after which unfinished thinking counts as spent. `chat()`
-            then ends the thinking, unless `on_thinking_spent` is given, which leaves it to the engine: another engine call
-            continues the answer behind the closing tag. A decoder cuts nothing off. For `chat()`, 0 asks for no thinking.
+        thinking_budget: Number of ids of thinking, tags included, after which unfinished thinking counts as spent; None sets
+            no bound. `chat()` then ends the thinking: another engine call continues the answer behind the closing tag. With
+            `on_thinking_spent`, it leaves that to the caller. A decoder cuts nothing off. For `chat()`, 0 asks for no
+            thinking.
         call_ids: Makes the id of each tool call. `chat()` has ids of nine random letters and digits by default; a decoder has
             none, so that equal ids give equal deltas.
         on_thinking_spent: Called once with `index` when the thinking budget is spent, before the deltas of that id are

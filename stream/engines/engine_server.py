@@ -248,7 +248,7 @@ class EngineServer:
         return ServerError(f"{self.name} at {self.url} answers {status}: {said}", kind=kind, status=status)
 
     async def _parsed(self, data: bytes, kind: type[E]) -> E:
-        """Return an event, decoded in a thread if it is long; raises as `_decoded`."""
+        """Return an event, decoded in a thread if it is long; raise `EngineError` if it is invalid or has an `error`."""
         if len(data) < THREAD_BYTES:
             return self._decoded(data, kind)
         return await anyio.to_thread.run_sync(self._decoded, data, kind)

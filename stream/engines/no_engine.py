@@ -27,7 +27,8 @@ class NoEngine:
 
         Args:
             context_size: Most ids of prompt and answer together; None if unknown.
-            thinks_first: See the attribute.
+            thinks_first: Whether the engine that gets the rendered prompts applies a schema or a grammar behind the thinking
+                only.
 
         Raises:
             TypeError: An argument is of the wrong type.

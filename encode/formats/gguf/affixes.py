@@ -54,8 +54,8 @@ def with_affixes(
         metadata: The file's metadata, with the flags.
         vocabulary: The file's tokens.
         add_bos: Whether to add the beginning-of-text token if the file has it but no flag about it.
-        add_eos: Likewise for the end token.
-        add_sep: Likewise for the separator.
+        add_eos: The same for the end token.
+        add_sep: The same for the separator.
 
     Raises:
         TokenizerFileError: A flag asks for a token that the file does not name.

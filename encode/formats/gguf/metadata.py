@@ -43,6 +43,8 @@ class _Place(NamedTuple):
 class Metadata:
     """The keys of a GGUF file and their values.
 
+    The methods that return a value raise `TokenizerFileError` if it is invalid or of another type.
+
     Attributes:
         head: The bytes of the file up to the end of the metadata.
 
@@ -123,7 +125,7 @@ class Metadata:
     def numbers(self, key: str, *types: str) -> NDArray[np.generic] | None:
         """Return the array of numbers under a key, as a view of the file; None if there is no such key.
 
-        `types` are the element types to accept, by GGUF's names, such as "FLOAT32". `TokenizerFileError` for another type.
+        `types` are the element types to accept, by GGUF's names, such as "FLOAT32".
         """
         place = self._typed(key, tuple(map(_NAMES.index, types)), array=True)
         return None if place is None or place.elements is None else self._scalars(place, place.elements)

@@ -72,9 +72,9 @@ class Model(Struct, frozen=True):
 
         Args:
             messages: The conversation.
-            tools: Whether to show `TOOL`.
+            tools: Whether to show `TOOL`. A template that `needs_tools` always gets it.
             generation: Whether the prompt ends with the opening of an answer.
-            options: Further arguments of `ChatTemplate.render`.
+            options: Further arguments of `ChatTemplate.render`, which take precedence.
 
         Raises:
             TemplateError: The template refuses the messages.

@@ -277,7 +277,11 @@ def _connect_to_server(
         thinks_first: Whether the server applies a schema or a grammar behind the thinking only.
         wait: Seconds to wait for the server, as for `load_model`.
 
-    Raises as `load_model`.
+    Raises:
+        click.UsageError: The server does not report where the tokenizer is, or the path is not on this machine.
+        EngineError: The server fails or is not up, as for `load_model`.
+        TokenizerFileError: The tokenizer cannot be loaded.
+        TemplateError: The template cannot be loaded.
 
     """
     import anyio

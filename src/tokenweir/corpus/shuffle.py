@@ -14,7 +14,10 @@ BATCH_DOCUMENTS = 1 << 12
 
 
 def shuffled(batches: Sequence[DocumentBatch], seed: tuple[int, int]) -> Iterator[DocumentBatch]:
-    """Yield the documents of all batches in a random order that depends on a seed, in other batches."""
+    """Yield the documents of all batches in a random order that depends on a seed, in batches of `BATCH_DOCUMENTS`.
+
+    The first batch has the number of skipped rows of all.
+    """
     whole = _joined(batches)
     order = np.random.default_rng(seed).permutation(len(whole.ids))
     skipped = whole.skipped

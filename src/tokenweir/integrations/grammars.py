@@ -50,13 +50,16 @@ class _LLGuidanceTokens:
         self.tokens = token_contents(tokenizer, special=True)
 
     def __call__(self, text: str | bytes) -> list[int]:
-        """Encode text of a grammar, in which names of control tokens are plain text; no tokens are added."""
+        """Encode text of a grammar, in which names of control tokens are plain text; no tokens are added.
+
+        Bytes that are not UTF-8 become U+FFFD.
+        """
         text = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
         return self._tokenizer.encode(text, add_special_tokens=False, parse_special=False)
 
 
 def to_xgrammar(tokenizer: Tokenizer, *, vocab_size: int | None = None) -> xgrammar.TokenizerInfo:
-    """Convert a tokenizer to an `xgrammar.TokenizerInfo`; arguments and errors as for `to_llguidance`."""
+    """Convert a tokenizer to an `xgrammar.TokenizerInfo`; arguments and errors are those of `to_llguidance`."""
     with _needed_by("to_xgrammar"):
         import xgrammar
 
@@ -71,9 +74,14 @@ def to_xgrammar(tokenizer: Tokenizer, *, vocab_size: int | None = None) -> xgram
 
 
 def to_outlines(tokenizer: Tokenizer) -> outlines_core.Vocabulary:
-    """Convert a tokenizer to an `outlines_core.Vocabulary`; errors as for `to_llguidance`.
+    """Convert a tokenizer to an `outlines_core.Vocabulary`.
 
     Its end token is the least of `eos_ids`. Other end tokens and control tokens are left out, so no grammar produces them.
+
+    Raises:
+        ImportError: outlines_core is not installed.
+        ValueError: The tokenizer has no end token.
+
     """
     with _needed_by("to_outlines"):
         import outlines_core

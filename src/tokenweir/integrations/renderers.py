@@ -62,7 +62,7 @@ class TemplateRenderer(Turns):
         Return `renderers.base.RenderedTokens`: ids, each with its message and with flags for content and sampled ids.
 
         Raises:
-            TemplateError: As `ChatTemplate.render`.
+            TemplateError: The template refuses the messages, or rendering exceeds a bound.
 
         """
         found = turns(self._prompt(messages, tools, add_generation_prompt), self._tokenizer, self._opening)
@@ -87,7 +87,7 @@ class TemplateRenderer(Turns):
         """Render and encode messages; return the ids.
 
         Raises:
-            TemplateError: As `ChatTemplate.render`.
+            TemplateError: The template refuses the messages, or rendering exceeds a bound.
 
         """
         return self._prompt(messages, tools, add_generation_prompt).encode(self._tokenizer)

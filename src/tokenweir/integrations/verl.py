@@ -67,7 +67,7 @@ class TokenBuilder(Turns):
         """Render the first prompt, with the generation prompt; return its ids.
 
         Raises:
-            TemplateError: As `ChatTemplate.render`.
+            TemplateError: The template refuses the messages, or rendering exceeds a bound.
 
         """
         return self._prompt(messages, tools, True).encode(self._tokenizer)

@@ -75,7 +75,8 @@ class Harmony(MessageParser):
 
     The states: "header"; "spaced", before a body where a space is markup; "body", with its channel; "call" before its
     arguments, "arguments", and "called" after them; "tagged", a call with arguments in tags; "after", between two messages;
-    "rest", text of a malformed call, and "broken", text that is emitted as answer with a reason, both up to the next markup.
+    "rest", text of a malformed call, and "broken", malformed text that is answer, both with the reason and up to the next
+    markup.
     """
 
     MARKS = MARKS

@@ -147,7 +147,10 @@ class Muse(CallingMessages):
             self._held = ""
 
     def _emit_message(self, pieces: list[Piece], out: list[Piece]) -> None:
-        """Emit pieces of a message to a tool, and before the first of them the held header."""
+        """Emit pieces of a message to a tool, with the held header before them.
+
+        `_emit_header` decides whether the header is markup or answer. White space that comes first is held with it.
+        """
         for piece in pieces:
             rest = self._emit_header(piece, out) if self._held else piece
             if rest is not None:
@@ -156,7 +159,8 @@ class Muse(CallingMessages):
     def _emit_header(self, piece: Piece, out: list[Piece]) -> Piece | None:
         """Emit the held header before a piece, and return the rest of the piece; None if nothing of it is left.
 
-        White space is held together with the header, because a call may follow.
+        The header is markup before a call, and answer with the reason before other text. White space is held together with
+        the header, because a call may follow.
         """
         if piece.channel is not ANSWER:
             out.append(markup(self._held))

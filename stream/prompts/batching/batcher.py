@@ -101,12 +101,13 @@ class PromptBatcher:
             cpu: The tokenizer of the same vocabulary, for batches too small to be worth the encoder; None is the
                 `tokenizer` of the encoder itself, as a `GpuEncoder` has one.
             max_batch: Most prompts in a batch.
-            max_delay: Most seconds that a prompt waits for others. A lone caller never waits: there is no delay behind a
-                batch of one prompt. 0 gathers the prompts of one iteration of the event loop, and those that arrive while
-                another batch is encoded.
+            max_delay: Most seconds that a prompt waits for others. There is no delay after a batch of one prompt, so a lone
+                caller does not wait. 0 gathers the prompts of one iteration of the event loop, and those that arrive
+                while another batch is encoded.
             max_waiting: Most prompts in line or being encoded; callers beyond that wait for room.
-            crossover: As the attribute; None measures it when the context is entered, which takes about half a second.
-                0 is for an encoder that is to have all batches.
+            crossover: Bytes of UTF-8 from which a batch goes to `encoder`, and not to the tokenizer. None measures it when
+                the context is entered, which takes about half a second; 0 gives `encoder` all batches. It has no effect
+                unless there are both a batch encoder and a tokenizer.
 
         Raises:
             TypeError: `encoder` or `cpu` is of the wrong type.
@@ -186,7 +187,6 @@ class PromptBatcher:
         Raises:
             TypeError: The prompt is neither.
             TextError: It has a lone surrogate.
-            TemplateError: As for `Prompt.check`.
             RuntimeError: The batcher is not open, or was left by an exception before the prompt's turn came.
             Exception: What the encoder raises for this prompt alone.
 

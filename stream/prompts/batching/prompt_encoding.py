@@ -55,7 +55,7 @@ async def encode_all(prompts: Sequence[str | Prompt], encoder: Encoder) -> list[
 
     Args:
         prompts: Texts or rendered prompts.
-        encoder: As for `encode_prompts`.
+        encoder: The tokenizer, or an encoder in its place.
 
     Raises:
         TypeError: The encoder has no encoding method.

@@ -98,7 +98,7 @@ class Conversation:
                 `add_generation_prompt=False` for a finished conversation.
 
         Raises:
-            TemplateError: As `ChatTemplate.render`.
+            TemplateError: The template refuses the messages, or rendering exceeds a bound.
             TextError: A string has a lone surrogate.
 
         """

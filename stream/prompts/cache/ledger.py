@@ -53,7 +53,7 @@ class Ledger:
 
     Args:
         max_bytes: Most bytes of all entries together.
-        on_evict: See the attribute.
+        on_evict: Called with each evicted entry, after its `drop`, in the same thread.
 
     Attributes:
         bytes: Bytes of all entries.
@@ -85,7 +85,7 @@ class Ledger:
             size: Bytes of the memory.
             drop: Frees the memory; called when the entry is evicted. That is before this method returns if the entry alone is
                 larger than the bound, in which case no other is evicted, or if it is itself the one to evict.
-            is_cache: As for `LedgerEntry`.
+            is_cache: Whether the content can be computed again, so that it is evicted before the client's other entries.
 
         Returns:
             The entry, for `leave`.

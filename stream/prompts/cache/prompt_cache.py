@@ -163,7 +163,7 @@ class PromptCache:
             template_kwargs: Further arguments of `ChatTemplate.render`, the template's variables included.
 
         Raises:
-            TemplateError: As `ChatTemplate.render`.
+            TemplateError: The template refuses the messages, or rendering exceeds a bound.
             TextError: A string has a lone surrogate.
             TypeError: `template`, `tokenizer` or `tenant` has the wrong type.
             ValueError: `history` has another value.

@@ -114,7 +114,8 @@ class Engines:
         """Return the images and other media of a plan, and their places in the prompt; None without media.
 
         Raises:
-            RequestError: The prompt has no place for a medium, or the medium is refused; or as `work`.
+            RequestError: The prompt has no place for a medium, or the medium is refused; or no thread came free in time, as
+                for `work`.
 
         """
         if encoded.prompt is None or not plan.media:
@@ -139,7 +140,7 @@ class Engines:
     def history(self, asked: MessageFields) -> MessageHistory:
         """Return a Messages request's messages in the form that this server's template takes.
 
-        Raises as `MessageFields.history`.
+        Raises `RequestError` as `MessageFields.history`.
         """
         return asked.history(
             later_system=self.template.takes_later_system,
@@ -163,7 +164,10 @@ class Engines:
             return await run_in_thread(partial(self._plan, job))
 
     def decoder_options(self, job: Job) -> DecoderOptions:
-        """Return the options with which the answer to a job is decoded, for a job without media; raises as `plan`."""
+        """Return the options with which the answer to a job is decoded, for a job without media.
+
+        Raises `RequestError` as `plan`.
+        """
         return self._plan(job).decoder_options
 
     def _plan(self, job: Job) -> AnswerPlan:
@@ -181,7 +185,10 @@ class Engines:
             raise _refused_choice(error) from error
 
     def fit(self, job: Job, plan: AnswerPlan, prompt_tokens: int) -> Sampling:
-        """Return a plan's sampling parameters, with a `max_tokens` within the server's limit and the engine's context.
+        """Return a plan's sampling parameters, with a `max_tokens` that fits the engine's context.
+
+        A missing `max_tokens` becomes the job's `most_tokens` or else the engine's default, but at most the server's limit
+        and the rest of the context. An explicit one is not reduced.
 
         Args:
             job: The job.
@@ -190,7 +197,7 @@ class Engines:
 
         Raises:
             RequestError: The prompt is empty, `min_tokens` exceeds `max_tokens`, or an id is outside the vocabulary.
-            ContextLengthError: Prompt and answer do not fit the context.
+            ContextLengthError: The prompt, or the prompt with an explicit `max_tokens`, does not fit the context.
 
         """
         if not prompt_tokens:
@@ -218,14 +225,15 @@ class Engines:
             add_special_tokens: As for `Tokenizer.encode`; only for a prompt that is a text.
 
         Raises:
-            RequestError: Too many wait already, or it waited for too long.
-            TemplateError: As `encode_plan`.
+            RequestError: Too many wait already, it waited for too long, or an id is outside the vocabulary.
+            TemplateError: The template refuses the plan, as for `encode_plan`.
+            TextError: A text has a lone surrogate.
 
         """
         return (await self.encoded(plan, None, add_special_tokens=add_special_tokens)).ids
 
     async def encoded(self, plan: AnswerPlan, tenant: str | None, *, add_special_tokens: bool = True) -> EncodedPlan:
-        """Render and encode a plan's prompt, in its turn; raises as `prompt_ids`.
+        """Render and encode a plan's prompt, in its turn; raises the errors of `prompt_ids`.
 
         Args:
             plan: The plan.

@@ -115,7 +115,10 @@ class Generation(Generic[T]):
         return self._broadcast.pending_bytes
 
     def start(self, first: Iterable[T] = ()) -> None:
-        """Start generating; `first` are the first items for readers, before those of the engine."""
+        """Start generating; `first` are the first items for readers, before those of the engine.
+
+        A failure goes to the readers, and to `started` if the prompt was not accepted.
+        """
         self._broadcast.append(first)
         self._task = asyncio.get_running_loop().create_task(self._run())
         # A task that is cancelled before its first step never runs.
@@ -124,7 +127,7 @@ class Generation(Generic[T]):
     def subscribe(self, start: int = 0) -> Subscription[T]:
         """Return a new reader of the items from number `start` on.
 
-        It ends a grace period that is running. Raises as `Broadcast.subscribe`.
+        It ends a grace period that is running. Raises `DeliveryError` and `ValueError` as `Broadcast.subscribe`.
         """
         subscription = self._broadcast.subscribe(start)
         if self._timer is not None and not self._is_closing:
@@ -208,10 +211,7 @@ class Generation(Generic[T]):
             self._end(None)
 
     async def _run(self) -> None:
-        """Run the engine and send its output to the readers, until it ends, fails or is stopped.
-
-        A failure goes to the readers, and to `started` if the prompt was not accepted.
-        """
+        """Run the engine and send its output to the readers, until it ends, fails or is stopped."""
         failure: BaseException | None = None
         task = asyncio.current_task()
         assert task is not None

@@ -45,7 +45,7 @@ class Job(AnswerRequest, frozen=True, kw_only=True):
 
 
 def chat_job(asked: ChatRequest, model: str) -> Job:
-    """Convert a Chat Completions request to a job for `model`; raises as `ChatRequest.conversation` and `sampling`."""
+    """Convert a Chat Completions request to a job for `model`; raise `RequestError` for an invalid field."""
     return Job(
         model=model,
         messages=asked.conversation(),
@@ -61,7 +61,7 @@ def chat_job(asked: ChatRequest, model: str) -> Job:
 
 
 def completion_job(asked: CompletionRequest, model: str, prompt: str | list[int]) -> Job:
-    """Convert one prompt of a Completions request to a job; raises as `CompletionRequest.sampling`."""
+    """Convert one prompt of a Completions request to a job; raise `RequestError` for an invalid field."""
     return Job(
         model=model,
         prompt=prompt,

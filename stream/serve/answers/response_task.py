@@ -92,7 +92,10 @@ class ResponseTask:
             self._conversations.keep(client, self.stream.id, data, private=True)
 
     def subscribe(self, start: int = 0) -> Subscription[ResponseEvent]:
-        """Return a new reader of the events from sequence number `start` on; raises as `Broadcast.subscribe`."""
+        """Return a new reader of the events from sequence number `start` on.
+
+        Raises `DeliveryError` and `ValueError` as `Broadcast.subscribe`.
+        """
         return self.generation.subscribe(start)
 
     def forget(self) -> None:

@@ -49,7 +49,8 @@ def resolve_options(
     Args:
         options: The options.
         own_name: A name under which the server answers besides `hosts`.
-        secret: The secret of the cache salts that the workers of a server share; None takes that of this installation.
+        secret: The secret of the cache salts that the workers of a server share; None takes that of this installation. The
+            option `salt_secret` takes precedence.
 
     Raises:
         TemplateError: No template is given and none came with the tokenizer.

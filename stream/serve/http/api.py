@@ -97,7 +97,10 @@ class Api:
         return await self.answer(request, model, generations, answer, stream=asked.stream, copies=copies)
 
     def generate(self, answer_id: str, job: Job, request: Request) -> Generation[Delta]:
-        """Start the answer to a job for the client of an HTTP request, and return it; raises as `Service.generate`."""
+        """Start the answer to a job for the client of an HTTP request, and return it.
+
+        Raises `RequestError` as `Service.generate`.
+        """
         return self._service.generate(
             answer_id,
             replace(job, caches=may_cache(request.headers)),

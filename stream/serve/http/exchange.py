@@ -68,7 +68,7 @@ async def read_body(request: Request, service: Service, connection: Connection |
 async def read_json(request: Request, service: Service) -> bytes:
     """Read the body of a request, and wait until its turn to be parsed has come; the caller parses it at once.
 
-    Its bytes count as incoming until then. Raises as `read_body` and `InputTurns.take`.
+    Its bytes count as incoming until then. Raises `RequestError` and `Disconnected` as `read_body`.
     """
     connection = CONNECTION.get()
     try:
@@ -81,7 +81,10 @@ async def read_json(request: Request, service: Service) -> bytes:
 
 
 async def read_object(request: Request, service: Service) -> dict[str, Any]:
-    """Read the body of a request and parse it as a JSON object; raises as `read_json` and `parse_object`."""
+    """Read the body of a request and parse it as a JSON object.
+
+    Raises `RequestError` and `Disconnected` as `read_json`, and `RequestError` as `parse_object`.
+    """
     return parse_object(await read_json(request, service))
 
 

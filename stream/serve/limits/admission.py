@@ -37,7 +37,7 @@ class Admission:
         return _take(self._connections, client, most_of_client, most, "connections", "open")
 
     def generate(self, client: str) -> Callable[[], None]:
-        """Take a place for a running answer and return the function that frees it; raises as `connect`."""
+        """Take a place for a running answer and return the function that frees it; raise `RequestError` as `connect`."""
         limits = self._limits
         most, most_of_client = limits.max_generations, limits.max_generations_per_client
         return _take(self._running, client, most_of_client, most, "answers", "at work")

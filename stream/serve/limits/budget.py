@@ -42,7 +42,7 @@ class ByteBudget:
         return self._sizes.get(holder, 0)
 
     def has_room(self, client: str, size: int) -> bool:
-        """Return whether the client's connections may hold `size` more bytes in total."""
+        """Return whether the client may hold `size` more bytes within its own bound; that of all clients is not checked."""
         return self._clients[client] + size <= self._per_client
 
     def hold(self, holder: Holder, size: int) -> None:

@@ -135,7 +135,7 @@ class Connection:
     def take(self, client: str) -> Callable[[], None]:
         """Take a place for a client's request; return a function that frees it once all written bytes are flushed.
 
-        Raises as `Connections.connect`.
+        Raises `RequestError` as `Connections.connect`.
         """
         free = self._all.connect(client)
         if self._open:

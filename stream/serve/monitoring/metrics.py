@@ -293,7 +293,10 @@ class Meter:
             self._span.finish(finish)
 
     def end(self, error: str | None = None) -> None:
-        """Record the end of the request; `error` is the error code that its client gets, None for a success."""
+        """Record the end of the request; `error` is the error code that its client gets, None for a success.
+
+        Calls after the first are no-ops.
+        """
         if not self._ended:
             self._ended = True
             self._charge(self._prompt_tokens + self.tokens)

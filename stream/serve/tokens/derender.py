@@ -131,7 +131,10 @@ class Derenderer:
         return await self.run(partial(self._chat, given, asked, prompt_ids or ()), [response], [given.prompt_token_ids])
 
     async def completions(self, body: dict[str, Any]) -> bytes:
-        """Return the completion, as JSON, for a body with the whole answers to one or more prompts; raises as `chat`."""
+        """Return the completion, as JSON, for a body with the whole answers to one or more prompts.
+
+        Raise `RequestError` for a wrong field.
+        """
         given = convert(body, DerenderCompletion)
         responses = given.generate_responses
         for field in ("prompt_tokens", "prompt_token_ids"):
@@ -177,7 +180,7 @@ class Derenderer:
     async def chat_prompt(self, request: dict[str, Any] | None) -> list[int] | None:
         """Return the ids of a chat request's prompt by rendering its messages again; None without messages.
 
-        Raises as `Renderer.chat`.
+        Raises `RequestError` and `TokenweirError` as `Renderer.chat`.
         """
         if not request or not request.get("messages"):
             return None

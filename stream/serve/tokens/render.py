@@ -28,7 +28,14 @@ _MESSAGE = re.compile(r"messages\[([0-9]+)\]")
 
 
 class Renderer:
-    """Converter of a client's requests in text or messages to requests in ids for an external engine."""
+    """Converter of a client's requests in text or messages to requests in ids for an external engine.
+
+    Args:
+        service: The server's state.
+        engines: Has the template, the tokenizer and the engines' limits.
+        schema: The schema of the requests in ids, which also decides which fields of the engine a client may send.
+
+    """
 
     def __init__(self, service: Service, engines: Engines, schema: RenderSchemaName = "vllm") -> None:
         self._service = service
@@ -65,7 +72,7 @@ class Renderer:
         return await self._request("chatcmpl", job, fields, asked, logprobs, client)
 
     async def completions(self, body: dict[str, Any], *, client: str) -> list[RenderedRequest]:
-        """Render a body of `POST /v1/completions` to requests in ids, one for each prompt; raises as `chat`."""
+        """Render a body of `POST /v1/completions` to requests in ids, one for each prompt; raises the errors of `chat`."""
         fields, rest = split(body, self._schema.completion_fields)
         asked = parse_completion(rest, max_items=self._max_items)
         if asked.echo:
@@ -82,7 +89,7 @@ class Renderer:
         return self._schema.fan_out(requests, asked.n)
 
     async def responses(self, body: dict[str, Any], *, client: str) -> RenderedRequest:
-        """Render a body of `POST /v1/responses` to a request in ids; raises as `chat`."""
+        """Render a body of `POST /v1/responses` to a request in ids; raises the errors of `chat`."""
         fields, rest = split(body, self._schema.fields)
         asked = parse_create(rest, max_items=self._max_items)
         if asked.previous_response_id is not None:
@@ -96,7 +103,7 @@ class Renderer:
         return with_left_out(request, asked.left_out)
 
     async def messages(self, body: dict[str, Any], *, client: str) -> RenderedRequest:
-        """Render a body of `POST /v1/messages` to a request in ids; raises as `chat`."""
+        """Render a body of `POST /v1/messages` to a request in ids; raises the errors of `chat`."""
         fields, rest = split(body, self._schema.fields)
         asked = parse_message(rest, max_items=self._max_items)
         history = self._engines.history(asked)

@@ -73,7 +73,7 @@ class StreamDerenderer:
     async def completions(self, body: dict[str, Any]) -> bytes:
         """Return the chunk of a completion for a body with a chunk of ids, and the next call's state, as JSON.
 
-        Raises as `chat`.
+        Raise `RequestError` for a wrong field, an invalid state included.
         """
         given = convert(body, ChunkRequest)
         asked = self._derenderer.completion_asked(given.completion_request, given.model)

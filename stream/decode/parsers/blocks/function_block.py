@@ -114,7 +114,8 @@ def _call(found: object) -> tuple[str, str]:
     """Return the name of one call that a registered function has found, and its arguments as JSON text.
 
     Raises:
-        TypeError: The call is not a pair of a str and a mapping: a mistake of the function.
+        TypeError: The call is not a pair of a str and a mapping, or an argument's type is not one of JSON: a mistake of the
+            function.
         ValueError: The name is empty, or the arguments have a number or a text that JSON cannot have.
 
     """

@@ -130,7 +130,7 @@ class ToolResultBlock(Struct, frozen=True, tag_field="type", tag="tool_result"):
     def shown(self, where: str) -> Content:
         """Return the result as content for the model; that of a failed call begins with `Error: `.
 
-        `where` is the block's path in the request, for errors. Raises as `block_parts`.
+        `where` is the block's path in the request, for errors. Raises `RequestError` as `block_parts`.
         """
         content = content_of(_shown(self.content or "", f"{where}.content"))
         if not self.is_error:

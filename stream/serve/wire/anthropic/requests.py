@@ -99,8 +99,8 @@ class MessageFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def history(self, *, later_system: bool, keep_billing_header: bool, max_items: int) -> MessageHistory:
         """Return the messages for a chat template, and the paths of the request's parts that they omit.
 
-        `max_items` is the most messages; the other arguments are those of `read_history`. Raises as `read_history` and
-        `check_length`.
+        `max_items` is the most messages; the other arguments are those of `read_history`. Raises `RequestError` as
+        `read_history` and `check_length`.
         """
         history = read_history(
             self.system, self.messages, later_system=later_system, keep_billing_header=keep_billing_header
@@ -210,7 +210,7 @@ def parse_message(body: dict[str, Any], *, max_items: int = 2048) -> MessageCrea
 def parse_count(body: dict[str, Any], *, max_items: int = 2048) -> MessageFields:
     """Check a decoded body of `POST /v1/messages/count_tokens` and convert it to a struct.
 
-    Raises as `parse_message`.
+    Raises `RequestError` as `parse_message`.
     """
     return _parsed(body, MessageFields, max_items)
 

@@ -232,13 +232,13 @@ class ChatRequest(SamplingFields, frozen=True, kw_only=True, forbid_unknown_fiel
     def sampling(self) -> Sampling:
         """Return the sampling parameters for the engine, with the request's limit and JSON schema.
 
-        Raises as `common_sampling`.
+        Raises `RequestError` as `common_sampling`.
         """
         schema = self.response_format.schema() if self.response_format else None
         return replace(self.common_sampling(self.limit[1], schema), top_logprobs=self.top_logprobs)
 
     def conversation(self) -> Sequence[ChatMessage]:
-        """Return the request's messages, checked and converted for a chat template; raises as `chat_messages`."""
+        """Return the request's messages, converted for a chat template; raise `RequestError` for an invalid one."""
         return self.messages if isinstance(self.messages, Messages) else chat_messages(self.messages)
 
     def definitions(self) -> list[dict[str, Any]] | None:
@@ -258,7 +258,7 @@ class ChatRequest(SamplingFields, frozen=True, kw_only=True, forbid_unknown_fiel
         """Return the request's variables for the chat template.
 
         They are those for `reasoning_effort`, for `enable_thinking` and for the end of the prompt, overridden by
-        `chat_template_kwargs`. Raises as `prompt_end_kwargs`.
+        `chat_template_kwargs`. Raises `RequestError` as `prompt_end_kwargs`.
         """
         variables = effort_kwargs(self.reasoning_effort)
         if self.enable_thinking is not None:
@@ -323,7 +323,7 @@ def parse_body(body: dict[str, Any], struct: type[Any], *, max_items: int, count
 
 
 def parse_chat_json(data: bytes, *, max_items: int = 2048) -> ChatRequest:
-    """Parse and check the JSON body of `POST /v1/chat/completions`; raises as `parse_object` and `parse_body`."""
+    """Parse and check the JSON body of `POST /v1/chat/completions`; raise `RequestError` for an invalid one."""
     body, messages = read_chat_json(data, max_items=max_items)
     return parse_chat(body, messages, max_items=max_items)
 

@@ -60,7 +60,7 @@ class CompletionRequest(SamplingFields, frozen=True, kw_only=True, forbid_unknow
         )
 
     def sampling(self) -> Sampling:
-        """Return the sampling parameters for the engine; raises as `common_sampling`.
+        """Return the sampling parameters for the engine; raises `RequestError` as `common_sampling`.
 
         Without `max_tokens` an answer has `DEFAULT_MAX_TOKENS` at most.
         """
@@ -81,7 +81,7 @@ def _fits(value: Any, kind: Any) -> bool:
 
 
 def parse_completion(body: dict[str, Any], *, max_items: int = 2048) -> CompletionRequest:
-    """Check a decoded body of `POST /v1/completions` and convert it to a struct; raises as `parse_body`."""
+    """Check a decoded body of `POST /v1/completions` and convert it to a struct; raise `RequestError` for an invalid body."""
     request: CompletionRequest = parse_body(body, CompletionRequest, max_items=max_items, counted=())
     if request.max_tokens == 0 and not request.echo:
         raise RequestError("max_tokens: Expected `int` >= 1, got 0", param="max_tokens")

@@ -267,7 +267,7 @@ def add_item(conversation: MessageBuilder, item: CallItem, where: str) -> None:
         where: Path of the item in the request, for errors.
 
     Raises:
-        LookupError: As `MessageBuilder.answer`.
+        LookupError: A result belongs to no earlier call, as for `MessageBuilder.answer`.
         RequestError: A result has an unsupported image or file.
 
     """

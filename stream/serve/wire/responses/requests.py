@@ -329,14 +329,17 @@ def parse_event(data: str | bytes, *, max_items: int = 2048) -> ClientEvent:
 
 
 def parse_create(body: dict[str, Any], *, max_items: int = 2048) -> ResponseCreate:
-    """Check a decoded body of `POST /v1/responses` and convert it to a struct; raises as `parse_event`."""
+    """Check a decoded body of `POST /v1/responses` and convert it to a struct; raise `RequestError` for an invalid body."""
     request = _checked({**body, "type": "response.create"}, ResponseCreate, max_items)
     assert isinstance(request, ResponseCreate)
     return request
 
 
 def parse_compact(body: dict[str, Any], *, max_items: int = 2048) -> ResponseCompact:
-    """Check a decoded body of `POST /v1/responses/compact` and convert it to a struct; raises as `parse_event`."""
+    """Check a decoded body of `POST /v1/responses/compact` and convert it to a struct.
+
+    Raise `RequestError` for an invalid body.
+    """
     if body.get("model") is None:
         raise RequestError("model is missing", code="missing_required_parameter", param="model")
     return _checked(body, ResponseCompact, max_items)

@@ -52,7 +52,10 @@ class AnswerFormat(ABC):
 
     @abstractmethod
     def add(self, deltas: Iterable[Delta], prompt: AnsweredPrompt) -> None:
-        """Add deltas of the answers to a prompt to what `whole` returns; raises as `chunks`."""
+        """Add deltas of the answers to a prompt to what `whole` returns.
+
+        Raise `RequestError` if logprobs were asked for and the engine gives none.
+        """
 
     @abstractmethod
     def whole(self) -> bytes:

@@ -52,14 +52,17 @@ def token_logprobs(alignment: Alignment | None) -> list[Logprob]:
 
 
 def lacks_candidates(alignment: Alignment | None) -> bool:
-    """Return whether the engine gave no likeliest tokens (`top_logprobs`) for at least one token of the delta's text."""
+    """Return whether the engine gave no likeliest tokens (`top_logprobs`) for at least one token of the delta's text.
+
+    False if `alignment` is None, or the delta has no tokens of text.
+    """
     if alignment is None or not (tokens := alignment.text_tokens()).logprobs:
         return False
     return not all(tokens.top_logprobs or [()])
 
 
 def lacks_logprobs(alignment: Alignment | None) -> bool:
-    """Return whether the engine gave no logprob for at least one token of the delta's text."""
+    """Return whether the engine gave no logprob for at least one token of the delta's text; False if `alignment` is None."""
     return alignment is not None and None in alignment.text_tokens().logprobs
 
 
