@@ -17,7 +17,15 @@ from tokenweir.cli import main
 
 CASES = cases(__file__)
 
-HEAVY = ("anyio", "asyncio", "ctranslate2", "jinja2", "numpy", "tokenweir.encode._core", "websockets")
+HEAVY = (
+    "anyio",
+    "asyncio",
+    "ctranslate2",
+    "numpy",
+    "tokenweir.encode._core",
+    "tokenweir.templates._native",
+    "websockets",
+)
 HELP = f"""
 import sys
 from tokenweir.cli import main
