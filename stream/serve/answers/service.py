@@ -18,7 +18,7 @@ from tokenweir.stream.serve.answers.generation import Generation, abandoned
 from tokenweir.stream.serve.answers.job import Job
 from tokenweir.stream.serve.answers.job_runner import RunJob
 from tokenweir.stream.serve.answers.pacer import Pacer
-from tokenweir.stream.serve.limits.admission import Admission
+from tokenweir.stream.serve.limits.admission import Admission, undone_by
 from tokenweir.stream.serve.limits.connections import Connections
 from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.limits.rates import Rates
@@ -210,12 +210,9 @@ class Service:
         """
         self.check_open()
         free = self.admission.generate(client)
-        try:
+        with undone_by(free):
             span = AnswerSpan(answer_id, job.model, job) if INSTALLED else None
             meter = self.metrics.meter(job.model, span, charge=partial(self.rates.tokens, client))
-        except BaseException:
-            free()
-            raise
 
         def end(generation: Generation[T]) -> None:
             generation.when_stopped(free)  # an abandoned engine keeps its place

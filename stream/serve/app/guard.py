@@ -10,6 +10,7 @@ from typing import Any
 
 from tokenweir.stream.serve.answers.service import Service
 from tokenweir.stream.serve.app.auth import Gate, key_offered
+from tokenweir.stream.serve.limits.admission import undone_by
 from tokenweir.stream.serve.limits.connections import CONNECTION, Connection
 from tokenweir.stream.serve.limits.fair_queue import CLIENT
 from tokenweir.stream.serve.monitoring.tracing import request_context
@@ -111,11 +112,8 @@ class Guard:
         take = self._service.admission.connect if connection is None else connection.take
         free: Callable[[], object] = take(client := scope["tokenweir.client"])
         if scope["type"] == "http":  # each turn of a websocket is counted separately
-            try:
+            with undone_by(free):
                 self._service.rates.request(client)
-            except BaseException:
-                free()
-                raise
         return free
 
     def _check_names(self, headers: _Headers, origin: str | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -23,6 +23,7 @@ from tokenweir.stream.serve.answers.job import Job, chat_job, compact_job, compl
 from tokenweir.stream.serve.answers.response_task import Responses, ResponseTask
 from tokenweir.stream.serve.http.exchange import EventStream, may_cache, read_json, read_object, while_connected
 from tokenweir.stream.serve.http.replies import check_copies, reply, reply_with
+from tokenweir.stream.serve.limits.admission import undone_by
 from tokenweir.stream.serve.wire.openai.chat import parse_chat_json
 from tokenweir.stream.serve.wire.openai.chat_answers import ChatAnswer
 from tokenweir.stream.serve.wire.openai.completions import CompletionAnswer, parse_completion
@@ -86,13 +87,9 @@ class Api:
         answer = CompletionAnswer(asked, model, asked.n * len(prompts))
         jobs = [completion_job(asked, model, prompt) for prompt in prompts]
         generations: list[Generation[Delta]] = []
-        try:
+        with undone_by(partial(_drop, generations)):
             for job in jobs:
                 generations.append(self.generate(answer.id, job, request))
-        except BaseException:
-            for generation in generations:
-                generation.drop()
-            raise
         copies = asked.n if asked.return_token_ids or asked.echo else 0
         return await self.answer(request, model, generations, answer, stream=asked.stream, copies=copies)
 
@@ -133,11 +130,7 @@ class Api:
                 none.
 
         """
-
-        def leave() -> None:
-            for generation in generations:
-                generation.drop()
-
+        leave = partial(_drop, generations)
         tokens = 0
         prompts: list[AnsweredPrompt] = []
 
@@ -161,7 +154,7 @@ class Api:
                 yield answer.error(_to_request_error(error))
             yield answer.END
 
-        try:
+        with undone_by(leave):
             for place, generation in enumerate(generations):  # errors of the prompt get their own HTTP status
                 await while_connected(request, asyncio.shield(generation.started))
                 prompts.append(AnsweredPrompt(generation.prompt_ids, place, generation.echo))
@@ -174,9 +167,6 @@ class Api:
                 )
             await while_connected(request, asyncio.gather(*map(collect, prompts, generations)))
             return await reply_with(answer.whole, tokens + prompt_tokens, self._limits)
-        except BaseException:
-            leave()
-            raise
 
     async def responses(self, request: Request) -> Response:
         """Handle `POST /v1/responses`: return a response, whole or as a stream of events."""
@@ -184,16 +174,13 @@ class Api:
         client = request.scope["tokenweir.client"]
         task = await self._responses.create(asked, client, caches=may_cache(request.headers))
         subscription = task.subscribe()
-        try:
+        leave = partial(_leave, task, subscription)
+        with undone_by(leave):
             await while_connected(request, asyncio.shield(task.generation.started))
             if asked.stream:
-                leave = partial(_leave, task, subscription)
                 events = self._response_events(subscription)
                 return EventStream(events, leave=leave, limits=self._limits, stalled=self._cut_off(task.model))
             last = await while_connected(request, _last_event(subscription))
-        except BaseException:
-            _leave(task, subscription)
-            raise
         subscription.close()
         if (failure := last.response.error) is not None:
             raise RequestError(failure.message, code=failure.code, status=500)
@@ -213,16 +200,13 @@ class Api:
         model = self._service.model(asked.model)
         conversation = await self._responses.conversation(asked, request.scope["tokenweir.client"])
         generation = self.generate(new_id("cmp"), compact_job(asked, model, conversation), request)
-        try:
+        with undone_by(generation.drop):
             await while_connected(request, asyncio.shield(generation.started))
             deltas = await while_connected(request, self._all(generation))
             tokens = len(generation.prompt_ids)  # the prompt's messages are most of the answer
             return await reply_with(
                 lambda: msgspec.json.encode(compacted(conversation, deltas, asked.left_out)), tokens, self._limits
             )
-        except BaseException:
-            generation.drop()
-            raise
 
     async def _response_events(self, subscription: Subscription[ResponseEvent]) -> AsyncIterator[bytes]:
         try:
@@ -250,6 +234,11 @@ async def _last_event(subscription: Subscription[ResponseEvent]) -> Any:
         last = events[-1]
     assert isinstance(last, LAST_EVENTS)
     return last
+
+
+def _drop(generations: Iterable[Generation[Any]]) -> None:
+    for generation in generations:
+        generation.drop()
 
 
 def _leave(task: ResponseTask, subscription: Subscription[ResponseEvent]) -> None:

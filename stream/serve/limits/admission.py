@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.wire.shared.errors import RequestError
@@ -62,6 +63,16 @@ def _take(
                 del places[client]
 
     return free
+
+
+@contextmanager
+def undone_by(undo: Callable[[], object]) -> Iterator[None]:
+    """Call `undo` if the block raises, an exception of any kind."""
+    try:
+        yield
+    except BaseException:
+        undo()
+        raise
 
 
 def too_many(what: str, limit: int) -> RequestError:
