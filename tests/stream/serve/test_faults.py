@@ -246,6 +246,19 @@ class Slow:
         return prompt.encode(TOK)
 
 
+@pytest.mark.parametrize(
+    ("path", "asked"), [("/v1/chat/completions", {"messages": HI}), ("/v1/responses/compact", {"input": "hi"})]
+)
+async def test_a_client_that_leaves_before_its_prompt_is_encoded_gives_up_its_place(path, asked):
+    slow = Slow()
+    async with serving(Script("fine", "<|im_end|>"), encoder=slow) as server:
+        async with http_of(server) as http:
+            asking = asyncio.ensure_future(http.post(path, json={"model": "default"} | asked))
+            await eventually(lambda: slow.asked)
+            asking.cancel()
+        await eventually(lambda: server._app.service.admission.generations == 0)
+
+
 async def test_prompts_wait_for_each_other_and_too_many_are_refused():
     slow, limits = Slow(), Limits(max_renders=1, max_waiting=2, drain_timeout=0.2)
     async with serving(Script("fine", "<|im_end|>"), limits=limits, encoder=slow) as server, http_of(server) as http:
