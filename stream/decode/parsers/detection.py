@@ -12,12 +12,10 @@ from tokenweir.encode import _core
 from tokenweir.encode.per_tokenizer import per_tokenizer
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.parsers.combined import ThinkingAndTools
-from tokenweir.stream.decode.parsers.harmony import MARKS, START, Harmony
-from tokenweir.stream.decode.parsers.inkling import START as MESSAGE_MODEL
+from tokenweir.stream.decode.parsers.harmony import Harmony
 from tokenweir.stream.decode.parsers.inkling import Inkling
 from tokenweir.stream.decode.parsers.last_turn import LastTurn
 from tokenweir.stream.decode.parsers.markup_ids import NO_TAGS, TagIds, spelled_styles, tags_of, tags_of_styles
-from tokenweir.stream.decode.parsers.messages import MessageParser
 from tokenweir.stream.decode.parsers.muse import Muse
 from tokenweir.stream.decode.parsers.pieces import ANSWER, REASONING
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
@@ -39,7 +37,7 @@ from tokenweir.templates.styles.tools import TOOL_STYLES, Tools
 _ROLE = re.compile(r"\s*assistant:[ \t]*", re.IGNORECASE)  # some templates write it with ordinary tokens
 _WORD, _WORDED = ":opensource", re.compile(r"<(?:think|tool_calls)(:[^\s<>]+)>")  # the ends of Hunyuan's tags
 
-_MESSAGE_MARKS = {HARMONY: Harmony.MARKS, INKLING: Inkling.MARKS, MUSE: Muse.MARKS}
+_MESSAGES: dict[str, type[Harmony | Inkling | Muse]] = {HARMONY: Harmony, INKLING: Inkling, MUSE: Muse}
 
 S = TypeVar("S", ReasoningStyle, ToolStyle)
 Markup = Literal["text", "ids"]
@@ -143,11 +141,13 @@ def find_splitter(
     calls = vocabulary_tools(tok) if tool_style == "auto" else tool_style
     styles = Styles(style, None if calls is None else as_spelled(tok, calls))
     styles = with_ids(tok, styles) if markup == "ids" else styles
+    opener, before = "", None
     if styles.messages:
-        start = MESSAGE_MODEL if styles.messages == INKLING else START
-        return _messages(styles, tools, _after_start(tok, prompt_ids, start)), styles
-    opener = "" if styles.calls is None or inside else begun_block(tok, prompt_ids, styles.calls)
-    return make_splitter(styles, tools, inside=inside, opener=opener), styles
+        start, *_ = _MESSAGES[styles.messages].MARKS
+        before = _after_start(tok, prompt_ids, start)
+    elif styles.calls is not None and not inside:
+        opener = begun_block(tok, prompt_ids, styles.calls)
+    return make_splitter(styles, tools, inside=inside, opener=opener, before=before), styles
 
 
 def with_ids(tok: Tokenizer, styles: Styles) -> Styles:
@@ -158,11 +158,16 @@ def with_ids(tok: Tokenizer, styles: Styles) -> Styles:
         raise ValueError(
             f"markup='ids': the marks of style {styles.messages!r} are no tokens of the vocabulary; use 'text'"
         )
-    return styles._replace(tags=tags_of(tok, _MESSAGE_MARKS[styles.messages], shown=False))
+    return styles._replace(tags=tags_of(tok, _MESSAGES[styles.messages].MARKS, shown=False))
 
 
 def make_splitter(
-    styles: Styles, tools: Tools | ToolSchemas = (), *, inside: bool = False, opener: str = ""
+    styles: Styles,
+    tools: Tools | ToolSchemas = (),
+    *,
+    inside: bool = False,
+    opener: str = "",
+    before: Iterable[str] | None = ("assistant",),
 ) -> Splitter | None:
     """Make the splitter for known styles; return None if both are None, since nothing is to be split.
 
@@ -171,10 +176,14 @@ def make_splitter(
         tools: The tools of the request, or their JSON schemas by function name.
         inside: The prompt has opened the thinking.
         opener: The opening text of a block of calls that the prompt has begun, if any.
+        before: The prompt's text after its last mark that begins a message, in parts; None if it has no such mark.
 
     """
     if styles.messages:
-        return _messages(styles, tools)
+        channel = ANSWER if styles.thinking is None else REASONING
+        messages = _MESSAGES[styles.messages](before, thinking=channel, tools=tools)
+        messages.spell_marks(styles.tags.spellings)
+        return messages
     style, call_style = styles.thinking, styles.calls
     if spellings := styles.tags.spellings:
         style, call_style = spelled_styles(style, call_style, styles.tags)
@@ -184,17 +193,6 @@ def make_splitter(
     thinking = None if style is None else ReasoningParser(style, inside=inside)
     calls = None if call_style is None else ToolParser(call_style, tools, opener=opener)
     return ThinkingAndTools(thinking, calls) if thinking and calls else thinking or calls
-
-
-def _messages(styles: Styles, tools: Tools | ToolSchemas, before: Iterable[str] | None = ("assistant",)) -> Splitter:
-    thinking = ANSWER if styles.thinking is None else REASONING
-    splitter: MessageParser
-    if styles.messages == HARMONY:
-        splitter = Harmony(before, thinking=thinking, tools=tools)
-    else:
-        splitter = (Inkling if styles.messages == INKLING else Muse)(tools, before, thinking=thinking)
-    splitter.spell_marks(styles.tags.spellings)
-    return splitter
 
 
 def begun_block(tok: Tokenizer, prompt_ids: Sequence[int], style: ToolStyle) -> str:
@@ -274,7 +272,7 @@ def vocabulary_tools(tok: Tokenizer) -> ToolStyle | None:
 @per_tokenizer
 def shown_tokens(tok: Tokenizer, style: ReasoningStyle | ToolStyle | None) -> dict[int, str]:
     """Return the special tokens that occur in a style's markup: a mapping of token id to text, empty for None."""
-    marks = MARKS if style is not None and style.name == HARMONY else () if style is None else style.marks
+    marks = Harmony.MARKS if style is not None and style.name == HARMONY else () if style is None else style.marks
     joined = "\0".join(marks)
     return {token_id: text for text, token_id in tok.special_tokens.items() if text in joined}
 

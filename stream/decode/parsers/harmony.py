@@ -29,7 +29,7 @@ import msgspec
 from tokenweir.encode._core import JsonValue
 from tokenweir.stream.decode.parsers.blocks.parameter_block import ParameterBlock
 from tokenweir.stream.decode.parsers.messages import MessageParser, refused_header
-from tokenweir.stream.decode.parsers.pieces import ANSWER, REASONING, TOOL_CALL, Piece, markup, plain
+from tokenweir.stream.decode.parsers.pieces import ANSWER, TOOL_CALL, Piece, markup, plain
 from tokenweir.stream.decode.parsers.saved import CallNumber, ShortText, check_restored
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas, tool_schemas_of
 from tokenweir.stream.decode.parsers.splitter import SkippableText
@@ -53,7 +53,6 @@ _BEGINNING = re.compile(
 )  # prefixes of headers
 # A header to the model itself that another header replaces.
 _FALSE_START = re.compile(r" ?(?:assistant)?\s*+<\|channel\|>\s*+(?:analysis|commentary)\s*+to=assistant\s*+")
-_BODIES = {"analysis": REASONING, "commentary": ANSWER, "final": ANSWER, None: ANSWER}
 _XML = re.compile(r"(?:^|[\s>])xml\s*$").search  # the type of arguments in tags
 _TAGS = ParameterStyle(  # SGLang's beam.py
     name="beam",
@@ -109,15 +108,12 @@ class Harmony(MessageParser):
             tools: The tools of the request; messages to other recipients are answer. Empty if they are unknown.
 
         """
-        super().__init__()
         self._tools = tool_schemas_of(tools)
         self._tagged = ParameterBlock(_TAGS, self._tools)
-        self._bodies = _BODIES | {"analysis": thinking}
-        self._header = ""  # its text so far, the part in the prompt included
         self._recipient = ""
         self._call = -1
         self._value = JsonValue()
-        self._begin_behind(before)
+        super().__init__(before, thinking)
 
     @property
     def channel(self) -> Channel:
@@ -271,7 +267,7 @@ class Harmony(MessageParser):
         if header is None:
             self._break(f"{self._header!r:.80} is no header of a message", out)
             return
-        self._channel = self._bodies[header["channel"]]
+        self._channel = self._thinking if header["channel"] == "analysis" else ANSWER
         recipient = header["first"] or header["second"]
         if recipient in (None, "assistant") or header["channel"] == "final":
             self._state = "spaced" if f"{CHANNEL} " in self._header else "body"

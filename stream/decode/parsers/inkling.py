@@ -11,19 +11,16 @@ arguments have a kind of their own and stay answer, as in vLLM. So does text out
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Any, ClassVar, Literal
 
 from tokenweir.stream.decode.parsers.messages import CallingMessages
 from tokenweir.stream.decode.parsers.pieces import ANSWER, TOOL_CALL, Piece, markup, plain
 from tokenweir.stream.decode.parsers.saved import ShortText, check_restored
-from tokenweir.stream.decode.parsers.schemas import ToolSchemas
 from tokenweir.stream.decode.parsers.splitter import SkippableText
 from tokenweir.stream.decode.parsers.text_search import MAX_HEADER
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.stream.events.deltas import Channel
 from tokenweir.templates.styles.reasoning import INKLING
-from tokenweir.templates.styles.tools import Tools
 
 START = "<|message_model|>"
 THINKING, CALL = "<|content_thinking|>", "<|content_invoke_tool_json|>"
@@ -42,6 +39,7 @@ class Inkling(CallingMessages):
     """
 
     MARKS = MARKS
+    STYLE = INKLING
     SAVED: ClassVar[dict[str, Any]] = {
         "_state": Literal["header", "body", "call"],
         "_held": ShortText,
@@ -49,26 +47,6 @@ class Inkling(CallingMessages):
         "_channel": Channel,
         "_tools": ToolParser,
     }
-
-    def __init__(
-        self,
-        schemas: Tools | ToolSchemas = (),
-        before: Iterable[str] | None = ("",),
-        *,
-        thinking: Channel = Channel.REASONING,
-    ) -> None:
-        """Start at the end of the prompt.
-
-        Args:
-            schemas: The tools of the request, which may declare the types of arguments.
-            before: The prompt's text after its last `<|message_model|>`, in parts. None if it has no such token: the
-                answer then begins with a message's text.
-            thinking: The channel of messages that are thinking.
-
-        """
-        super().__init__(INKLING, schemas)
-        self._thinking = thinking
-        self._begin_behind(before)
 
     def check(self) -> None:
         super().check()

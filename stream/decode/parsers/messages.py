@@ -26,26 +26,24 @@ class MessageParser(Saved, ABC):
     MARKS: ClassVar[tuple[str, ...]]
     """The texts that divide; no mark is a prefix of another."""
 
-    def __init__(self) -> None:
-        self._marks = {mark: mark for mark in self.MARKS}  # by their spellings in the text
-        self._unprocessed = ""  # not processed yet: a possible prefix of a mark
-        self._channel: Channel = ANSWER  # of the message
-        self._held = ""  # text of a header, or of a call that has not begun, that no piece contains yet
-        self._reason = ""  # why text is "broken"
-        self._state = "header"
-
-    def _begin_behind(self, before: Iterable[str] | None) -> None:
-        """Set the state at the end of the prompt.
+    def __init__(self, before: Iterable[str] | None, thinking: Channel) -> None:
+        """Start at the end of the prompt.
 
         Args:
             before: The prompt's text after its last mark that begins a message, in parts. None if it has no such mark:
                 the answer then begins with a message's text.
+            thinking: The channel of messages that are thinking.
 
         """
-        if before is None:
-            self._state = "body"
-            return
-        for text in before:
+        self._marks = {mark: mark for mark in self.MARKS}  # by their spellings in the text
+        self._thinking = thinking
+        self._unprocessed = ""  # not processed yet: a possible prefix of a mark
+        self._channel: Channel = ANSWER  # of the message
+        self._header = ""  # its text so far, the part in the prompt included
+        self._held = ""  # text of a header, or of a call that has not begun, that no piece contains yet
+        self._reason = ""  # why text is "broken"
+        self._state = "body" if before is None else "header"
+        for text in before or ():
             self.feed(text)
         self._held = ""  # the prompt's text is not part of the answer
 
@@ -103,9 +101,26 @@ class MessageParser(Saved, ABC):
 class CallingMessages(MessageParser):
     """Base class for formats whose calls (state "call") are read by a `ToolParser`."""
 
-    def __init__(self, style: str, schemas: Tools | ToolSchemas) -> None:
-        super().__init__()
-        self._tools = ToolParser(style, schemas)
+    STYLE: ClassVar[str]
+    """The style of the calls."""
+
+    def __init__(
+        self,
+        before: Iterable[str] | None = ("assistant",),
+        *,
+        thinking: Channel = Channel.REASONING,
+        tools: Tools | ToolSchemas = (),
+    ) -> None:
+        """Start at the end of the prompt, as `MessageParser` does.
+
+        Args:
+            before: The prompt's text after its last mark that begins a message.
+            thinking: The channel of messages that are thinking.
+            tools: The tools of the request, which may declare the types of arguments.
+
+        """
+        self._tools = ToolParser(self.STYLE, tools)
+        super().__init__(before, thinking)
 
     @property
     def channel(self) -> Channel:

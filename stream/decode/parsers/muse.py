@@ -11,19 +11,16 @@ held until a call begins; before anything else, the header is answer too, with t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Any, ClassVar, Literal
 
 from tokenweir.stream.decode.parsers.messages import CallingMessages, refused_header
-from tokenweir.stream.decode.parsers.pieces import ANSWER, REASONING, Piece, markup, plain
+from tokenweir.stream.decode.parsers.pieces import ANSWER, Piece, markup, plain
 from tokenweir.stream.decode.parsers.saved import ShortText
-from tokenweir.stream.decode.parsers.schemas import ToolSchemas
 from tokenweir.stream.decode.parsers.splitter import SkippableText
 from tokenweir.stream.decode.parsers.text_search import MAX_HEADER, first_match
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.stream.events.deltas import Channel
 from tokenweir.templates.styles.reasoning import MUSE
-from tokenweir.templates.styles.tools import Tools
 
 START, MESSAGE = "<|start|>", "<|message|>"
 ENDS = ("<|eom|>", "<|eot|>")
@@ -33,7 +30,7 @@ _HEADER = re.compile(r"(?:assistant)?\s*+(?:to=(?P<recipient>[^\s<]++))?\s*+")
 _BEGINNING = re.compile(
     r"(?:(?:assistant)?to=[^\s<]*|[a-z]*(?:\s+(?:t(?:o(?:=[^\s<]*)?)?)?)?)\s*"
 )  # prefixes of headers
-_BODIES = {"self": REASONING, "user": ANSWER, "commentary": ANSWER, None: ANSWER}
+_ANSWERED = ("user", "commentary", None)  # recipients of messages that are answer
 _OTHER_THAN_SPACE = re.compile(r"\S").search
 _BODY = SkippableText("<")
 
@@ -46,6 +43,7 @@ class Muse(CallingMessages):
     """
 
     MARKS = MARKS
+    STYLE = MUSE
     SAVED: ClassVar[dict[str, Any]] = {
         "_state": Literal["header", "body", "call", "after", "broken"],
         "_header": ShortText,
@@ -55,26 +53,6 @@ class Muse(CallingMessages):
         "_reason": ShortText,
         "_tools": ToolParser,
     }
-
-    def __init__(
-        self,
-        schemas: Tools | ToolSchemas = (),
-        before: Iterable[str] | None = ("assistant",),
-        *,
-        thinking: Channel = Channel.REASONING,
-    ) -> None:
-        """Start at the end of the prompt.
-
-        Args:
-            schemas: The tools of the request, which may declare the types of arguments.
-            before: The prompt's text after its last `<|start|>`, in parts; None without one: then the answer has begun.
-            thinking: The channel of messages to `self`.
-
-        """
-        super().__init__(MUSE, schemas)
-        self._bodies = _BODIES | {"self": thinking}
-        self._header = ""  # its text so far, the part in the prompt included
-        self._begin_behind(before)
 
     @property
     def skippable(self) -> SkippableText | None:
@@ -138,11 +116,11 @@ class Muse(CallingMessages):
         if header is None:
             self._break(f"{self._header!r:.80} is no header of a message", out)
             return
-        channel = self._bodies.get(header["recipient"])
-        if channel is None:
+        recipient = header["recipient"]
+        if recipient != "self" and recipient not in _ANSWERED:
             self._state = "call"
         else:
-            self._state, self._channel = "body", channel
+            self._state, self._channel = "body", self._thinking if recipient == "self" else ANSWER
             out.append(markup(self._held))
             self._held = ""
 

@@ -38,9 +38,9 @@ def splitter_of(example):
             before = example.get("before", "assistant")
             return Harmony(None if before is False else before, tools=tools)
         case "muse":
-            return Muse(tools)
+            return Muse(tools=tools)
         case "inkling":
-            return Inkling(tools)
+            return Inkling(tools=tools)
     if "opener" in example:
         return ToolParser(example["tool_style"], tools, opener=example["opener"])
     reasoning, calls = example.get("reasoning"), example.get("tool_style")

@@ -39,12 +39,12 @@ WORDS = [
 @given(st.lists(st.sampled_from(WORDS), max_size=12), st.lists(st.integers(0, 999), max_size=6))
 def test_pieces_do_not_depend_on_how_text_is_cut(words, places):
     text = "".join(words)
-    assert run(Muse(TOOLS), cut(text, places)) == run(Muse(TOOLS), [text])
+    assert run(Muse(tools=TOOLS), cut(text, places)) == run(Muse(tools=TOOLS), [text])
 
 
 @given(st.lists(st.sampled_from(WORDS), max_size=12), st.sampled_from(["\n", "<", "x"]))
 def test_what_passes_copies_and_saved_states_change_nothing(words, disturbance):
-    check_passing(lambda: Muse(TOOLS), words, disturbance)
+    check_passing(lambda: Muse(tools=TOOLS), words, disturbance)
 
 
 def test_a_vocabulary_shows_the_style_and_the_prompt_how_far_it_is(make_tok):
