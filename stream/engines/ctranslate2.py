@@ -172,10 +172,7 @@ def read_vocabulary(folder: Path) -> list[str]:
 
     """
     path = folder / "vocabulary.json"
-    try:
-        tokens = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise EngineError(f"{path}: not a CTranslate2 vocabulary: {without_path(error)}") from error
+    tokens = _read_json(path, "vocabulary")
     if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
         raise EngineError(f"{path}: not a list of strings")
     first_id: dict[str, int] = {}
@@ -188,15 +185,19 @@ def read_vocabulary(folder: Path) -> list[str]:
 def read_config(folder: Path) -> dict[str, Any]:
     """Read `config.json` of a CTranslate2 model; raise `EngineError` if it is missing or invalid."""
     path = folder / "config.json"
-    try:
-        config = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise EngineError(f"{path}: not a CTranslate2 configuration: {without_path(error)}") from error
+    config = _read_json(path, "configuration")
     if not isinstance(config, dict):
         raise EngineError(f"{path}: not a CTranslate2 configuration: no JSON object")
     if not isinstance(size := config.get(CONTEXT_SIZE), int | None):
         raise EngineError(f"{path}: {CONTEXT_SIZE} must be int, not {size!r:.80}")
     return config
+
+
+def _read_json(path: Path, what: str) -> Any:
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise EngineError(f"{path}: not a CTranslate2 {what}: {without_path(error)}") from error
 
 
 def eos_ids(config: Mapping[str, Any], tokens: Sequence[str]) -> tuple[int, ...]:

@@ -40,6 +40,14 @@ MAX_EVENT_VALUES = 1 << 18
 """Most values of one event: the ids of the longest prompt."""
 MAX_ANSWER_BYTES = 1 << 24
 """Most bytes of an answer without streaming, and of a model description."""
+SAME_NAMES = {
+    name: name
+    for name in (
+        *("temperature", "top_p", "top_k", "min_p", "ignore_eos", "json_schema", "logit_bias"),
+        *("frequency_penalty", "presence_penalty"),
+    )
+}
+"""Fields of a sampling that every server names as `Sampling` does."""
 _decoder = msgspec.json.Decoder(float_hook=as_float)
 
 MAX_ERROR_BYTES = 1 << 13

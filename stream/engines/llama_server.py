@@ -18,7 +18,7 @@ from msgspec import Struct, field
 from tokenweir.encode.base.options import check_flags
 from tokenweir.encode.errors import EngineError
 from tokenweir.encode.tokenizer import Tokenizer, check_tokenizer
-from tokenweir.stream.engines.engine_server import EngineServer, Event, cut_text, request_fields
+from tokenweir.stream.engines.engine_server import SAME_NAMES, EngineServer, Event, cut_text, request_fields
 from tokenweir.stream.engines.lost_ids import LostIds
 from tokenweir.stream.engines.protocol import refuse_several
 from tokenweir.stream.engines.served_model import ServedEngine, ServedModel
@@ -27,12 +27,11 @@ from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.events.step import EngineStep, likeliest
 
 NAME = "llama-server"
-NAMES = {"max_tokens": "n_predict", "repetition_penalty": "repeat_penalty"} | {
-    name: name
-    for name in (
-        *("temperature", "top_p", "top_k", "min_p", "seed", "ignore_eos", "json_schema", "grammar", "logit_bias"),
-        *("frequency_penalty", "presence_penalty"),
-    )
+NAMES = SAME_NAMES | {
+    "max_tokens": "n_predict",
+    "repetition_penalty": "repeat_penalty",
+    "seed": "seed",
+    "grammar": "grammar",
 }
 EXTRA = frozenset(
     {

@@ -16,24 +16,20 @@ from msgspec import Struct
 
 from tokenweir.encode.base.options import check_flags
 from tokenweir.encode.errors import EngineError
-from tokenweir.stream.engines.engine_server import EngineServer, Event, cut_text, request_fields
+from tokenweir.stream.engines.engine_server import SAME_NAMES, EngineServer, Event, cut_text, request_fields
 from tokenweir.stream.engines.protocol import refuse_several
 from tokenweir.stream.engines.served_model import ModelCardEngine
 from tokenweir.stream.events.media import MediaKind, MediaPrompt
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.events.step import EngineStep, likeliest
 
-NAMES = {
+NAMES = SAME_NAMES | {
     "max_tokens": "max_new_tokens",
     "min_tokens": "min_new_tokens",
     "seed": "sampling_seed",
     "grammar": "ebnf",
-} | {
-    name: name
-    for name in (
-        *("temperature", "top_p", "top_k", "min_p", "logit_bias", "ignore_eos", "stop_token_ids", "json_schema"),
-        *("frequency_penalty", "presence_penalty", "repetition_penalty"),
-    )
+    "repetition_penalty": "repetition_penalty",
+    "stop_token_ids": "stop_token_ids",
 }
 REQUEST_EXTRA = frozenset({"lora_path", "cache_salt", "extra_key", "priority"})
 SAMPLING_EXTRA = frozenset({"regex", "stop_regex", "structural_tag", "stream_interval"})

@@ -19,30 +19,22 @@ from msgspec.structs import replace
 
 from tokenweir.encode.base.options import check_flags
 from tokenweir.encode.errors import EngineError
-from tokenweir.stream.engines.engine_server import EngineServer, Event, ServerError, cut_text, request_fields
+from tokenweir.stream.engines.engine_server import (
+    SAME_NAMES,
+    EngineServer,
+    Event,
+    ServerError,
+    cut_text,
+    request_fields,
+)
 from tokenweir.stream.engines.served_model import ModelCardEngine
 from tokenweir.stream.events.media import MediaKind, MediaPrompt
 from tokenweir.stream.events.prompt_scores import PromptScores
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.events.step import EngineStep, likeliest
 
-NAMES = {
-    name: name
-    for name in (
-        *(
-            "temperature",
-            "top_p",
-            "top_k",
-            "min_p",
-            "seed",
-            "n",
-            "logit_bias",
-            "max_tokens",
-            "min_tokens",
-            "ignore_eos",
-        ),
-        *("frequency_penalty", "presence_penalty", "repetition_penalty", "stop_token_ids", "json_schema", "grammar"),
-    )
+NAMES = SAME_NAMES | {
+    name: name for name in ("seed", "n", "max_tokens", "min_tokens", "repetition_penalty", "stop_token_ids", "grammar")
 }
 REQUEST_EXTRA = frozenset({"model", "cache_salt", "priority", "kv_transfer_params", "ec_transfer_params"})
 SAMPLING_EXTRA = frozenset(
