@@ -64,12 +64,19 @@ async def test_an_answer_that_its_limit_ended_goes_on(browser):
         await expect(going_on(page)).to_have_count(0)
 
 
-async def test_a_continuation_is_undone(browser):
+async def test_a_continuation_has_tokens_of_its_own_and_is_undone(browser):
     engine = Script("Once upon", asyncio.Event())
     async with chatting(browser, engine) as page:
         await stopped_and_continued(page, engine, " a time.", "<|im_end|>")
         await says(answer(page).locator(".answer"), "Once upon a time.")
         await answer(page).locator(".stats").wait_for()
+        await page.get_by_role("button", name="Tokens").click()
+        written, read = page.locator("#tokens .tokens").first, page.locator("#tokens .tokens").last
+        await expect(written).to_have_text(" a time.<|im_end|>")
+        await expect(read).to_contain_text("Once upon")
+        await expect(read.locator(".by-assistant").first).to_be_visible()
+        await expect(page.locator("#tokens .error")).to_have_count(0)
+        await page.keyboard.press("Escape")
         await page.get_by_role("button", name="Undo").click()
         await says(answer(page).locator(".answer"), "Once upon")
         await expect(going_on(page)).to_be_visible()
@@ -98,19 +105,6 @@ async def test_a_continuation_goes_on_after_a_reload(browser):
         more.set()
         await answer(page).locator(".stats").wait_for()
         await says(answer(page).locator(".answer"), "Once upon a time.")
-
-
-async def test_the_tokens_of_a_continuation_are_its_own(browser):
-    engine = Script("Once upon", asyncio.Event())
-    async with chatting(browser, engine) as page:
-        await stopped_and_continued(page, engine, " a time.", "<|im_end|>")
-        await says(answer(page).locator(".answer"), "Once upon a time.")
-        await page.get_by_role("button", name="Tokens").click()
-        written, read = page.locator("#tokens .tokens").first, page.locator("#tokens .tokens").last
-        await expect(written).to_have_text(" a time.<|im_end|>")
-        await expect(read).to_contain_text("Once upon")
-        await expect(read.locator(".by-assistant").first).to_be_visible()
-        await expect(page.locator("#tokens .error")).to_have_count(0)
 
 
 async def test_only_the_last_answer_goes_on_and_only_one_that_is_not_whole(browser):

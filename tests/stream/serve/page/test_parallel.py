@@ -64,6 +64,10 @@ async def test_two_conversations_are_answered_at_the_same_time(browser):
         await expect(dots(page)).to_have_text(["two", "one"])
         await expect(page.get_by_role("img", name="Answering")).to_have_count(2)
         assert await problems(page) == []
+        await listed(page).last.hover()
+        colour = "(one) => getComputedStyle(one.parentNode).backgroundColor"
+        current, hovered = [await listed(page).nth(place).evaluate(colour) for place in (0, 1)]
+        assert "rgba(0, 0, 0, 0)" not in (current, hovered) and current != hovered
         engine.say("one", " is *long*")
         await listed(page).filter(has_text="one").click()
         await says(answer(page).locator(".answer"), "Danube is long")  # what came meanwhile
@@ -178,14 +182,3 @@ async def test_a_conversation_gets_its_name_while_another_one_is_shown(browser):
         await expect(listed(page)).to_have_text(["first", "two"])
         assert await page.title() == "two · tokenweir"
         engine.say("two", ".", end=True)
-
-
-async def test_a_hovered_conversation_has_another_colour_than_the_current_one(browser):
-    engine = Told("one", "two")
-    async with chatting(browser, engine) as page:
-        await ask_both(page, engine)
-        await listed(page).last.hover()
-        colour = "(one) => getComputedStyle(one.parentNode).backgroundColor"
-        current, hovered = [await listed(page).nth(place).evaluate(colour) for place in (0, 1)]
-        assert "rgba(0, 0, 0, 0)" not in (current, hovered)
-        assert current != hovered
