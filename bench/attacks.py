@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
-from shared.report import DATA, ROOT, arguments, machine, publish, table
+from shared.report import DATA, ROOT, arguments, machine, publish, table, told
 
 sys.path.append(str(ROOT / "tests" / "oracles"))
 
@@ -268,8 +268,7 @@ def main() -> None:
             for number, source in enumerate(sources.values()):
                 total += attack(source, name, roles, options.every, number)
             cells = (total[key] for key in ("tried", "unguarded", "guarded", "refused"))
-            rows.append([name + (", extra roles" if roles else ""), *(f"{cell:,}" for cell in cells)])
-            print(rows[-1], file=sys.stderr)
+            rows.append(told([name + (", extra roles" if roles else ""), *(f"{cell:,}" for cell in cells)]))
     attacks = table(["vocabulary", "attacks", "succeed without the guard", "succeed", "refused by the guard"], rows)
     counts = compare(sources, options.benign, lambda line: print(line[:300], file=sys.stderr))
     names = ("rendered", "refused", "text differs", "ids differ", "ids differ, text has a control token")

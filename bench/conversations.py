@@ -46,7 +46,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 from shared.peers import json_file
-from shared.report import DATA, arguments, machine, publish, table
+from shared.report import DATA, arguments, machine, publish, table, told
 from templates import SPECIAL, code, minijinja_renderer
 
 from tokenweir.encode import _core
@@ -380,10 +380,7 @@ def f2(count: int) -> list[list[str]]:
 def main() -> None:
     """Measure and print."""
     options = arguments(__doc__, turns=200, sessions=200)
-    rows = []
-    for names in PAIRS:
-        rows.append(measure(*names, options.turns))
-        print(rows[-1], file=sys.stderr, flush=True)
+    rows = [told(measure(*names, options.turns)) for names in PAIRS]
     header = [
         "template",
         "kB",

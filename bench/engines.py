@@ -13,14 +13,13 @@ from __future__ import annotations
 import argparse
 import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from shared.processes import cpu_of_all
-from shared.report import DATA, arguments, heading, machine, publish, table
+from shared.report import DATA, arguments, heading, machine, publish, table, told
 
 TOKENIZER = str(DATA / "tokenizers" / "qwen3" / "tokenizer.json")
 STEPS = ("tokenweir", "tokenizers")
@@ -177,8 +176,7 @@ def engines(pythons: dict[str, str], megabytes: float) -> str:
                 before = measured(python, name, few, step)
                 seconds.append((measured(python, name, Path(folder) / f"{step}.parquet", step) - before) * 100 / size)
                 cells += [f"{seconds[-1]:.1f}", f"{before:.1f}"]
-            rows.append([name, *cells, f"{seconds[1] / seconds[0]:.1f}"])
-            print(*rows[-1], file=sys.stderr, flush=True)
+            rows.append(told([name, *cells, f"{seconds[1] / seconds[0]:.1f}"]))
     return table(["engine", "tokenweir", "its start", "tokenizers", "its start", "times"], rows)
 
 

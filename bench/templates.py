@@ -23,7 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from shared.report import DATA, ROOT, arguments, machine, publish, table
+from shared.report import DATA, ROOT, arguments, machine, publish, table, told
 
 from tokenweir.encode.errors import TemplateError
 from tokenweir.templates.chat_template import ChatTemplate
@@ -255,11 +255,8 @@ def main() -> None:
         print(json.dumps(only_ours(options.turns, options.rounds)))
         return
     old = before(options.before, options.turns, options.rounds) if options.before else {}
-    rows = []
-    for turns in (0, *options.turns):
-        for name in TEMPLATES:
-            rows.append(measure(name, turns, options.rounds, old))
-            print(rows[-1], file=sys.stderr, flush=True)
+    chats = [(name, turns) for turns in (0, *options.turns) for name in TEMPLATES]
+    rows = [told(measure(name, turns, options.rounds, old)) for name, turns in chats]
     header = [
         "template",
         "turns",

@@ -15,7 +15,7 @@ import json
 from serving.clients import idle_connection, masked
 from serving.serve import running
 from shared.processes import memory, number_from
-from shared.report import arguments, machine, publish, table
+from shared.report import arguments, machine, publish, table, told
 
 SIZE = 1_000_000
 TEXTS = {"ASCII": "a" * SIZE, "one emoji in it": "a" * (SIZE - 1) + "\U0001f30a"}
@@ -55,8 +55,8 @@ async def main() -> None:
     for name, text in TEXTS.items():
         for sockets in options.sockets:
             while_open, closed = await grown(text, sockets)
-            rows.append([name, str(sockets), f"{while_open:.0f}", f"{while_open / sockets:.2f}", f"{closed:.0f}"])
-            print("  ".join(rows[-1]), flush=True)
+            each = f"{while_open / sockets:.2f}"
+            rows.append(told([name, str(sockets), f"{while_open:.0f}", each, f"{closed:.0f}"]))
     header = ["1 MB of", "idle sockets", "MB more", "MB a socket", "MB more when closed"]
     publish("idle", f"{machine()}\n\n{table(header, rows)}", options.write)
 

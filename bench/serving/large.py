@@ -24,7 +24,7 @@ from serving.clients import Client, Load, handshake, masked, post
 from serving.serve import WARM_UP, running
 from serving.servers import RATE
 from shared.processes import cpu_seconds, number_from
-from shared.report import arguments, machine, publish, table
+from shared.report import arguments, machine, publish, table, told
 
 CLIENTS = 20
 SIZE = 1_040_000
@@ -230,11 +230,8 @@ async def main() -> None:
     )
     parts = []
     for template in (None, *options.template):
-        rows = []
-        for attack in attacks():
-            if options.only in attack.name:
-                rows.append(await measure(attack, options.seconds, template))
-                print("  ".join(rows[-1]), flush=True)
+        chosen = [attack for attack in attacks() if options.only in attack.name]
+        rows = [told(await measure(attack, options.seconds, template)) for attack in chosen]
         title = "The embedded vocabulary's template" if template is None else f"`{Path(template).stem}`"
         parts.append(f"{title}:\n\n{table(HEADER, rows)}")
     load_average = f"{machine()}, load average {os.getloadavg()[0]:.1f}."

@@ -33,7 +33,7 @@ from serving.clients import Client, Load, idle_connection, one_token_requests
 from serving.core_share import core_share
 from serving.servers import RATE, SERVERS
 from shared.processes import child, cpu_seconds, memory, number_from
-from shared.report import arguments, machine, publish, table
+from shared.report import arguments, machine, publish, table, told
 
 WARM_UP = 1.5
 """Seconds after the last stream has begun and before the measured time."""
@@ -229,28 +229,20 @@ async def main() -> None:
         servers={"nargs": "+", "choices": SERVERS, "default": list(SERVERS)},
         share=(1.0, "the part of a core that a server gets"),
     )
-    rows = []
-    for streams in options.streams:
-        for name in options.servers:
-            row = await measure(name, streams, options.seconds, options.share)
-            print("  ".join(row), flush=True)
-            rows.append(row)
+    rows = [
+        told(await measure(name, streams, options.seconds, options.share))
+        for streams in options.streams
+        for name in options.servers
+    ]
     load = f"load average {os.getloadavg()[0]:.1f}"
     text = f"{machine()}, {load}.\n\n{table(HEADER, rows)}\n\n"
     if options.share < 1:
         publish("serve-share", f"{options.share:.0%} of a core. {text.rstrip()}", options.write)
         return
-    short = []
-    for streams in options.short:
-        for name in options.servers:
-            if name != "engine":
-                short.append(await measure_turnover(name, streams, options.seconds))
-                print("  ".join(short[-1]), flush=True)
-    ones = []
-    for name in options.servers:
-        if name != "engine":
-            ones.append(await measure_one(name, options.seconds / 2))
-            print("  ".join(ones[-1]), flush=True)
+    asked = [name for name in options.servers if name != "engine"]
+    turns = [(name, streams) for streams in options.short for name in asked]
+    short = [told(await measure_turnover(*turn, options.seconds)) for turn in turns]
+    ones = [told(await measure_one(name, options.seconds / 2)) for name in asked]
     text += f"Streams of {SHORT} tokens, each followed by another:\n\n{table(TURNOVER_HEADER, short)}\n\n"
     text += f"One connection:\n\n{table(ONE_HEADER, ones)}"
     publish("serve", text, options.write)

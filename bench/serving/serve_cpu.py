@@ -88,7 +88,7 @@ from serving.clients import DELTA, Load, handshake, masked
 from serving.serve import WARM_UP
 from serving.servers import RATE, SERVERS, TOKEN, StepEngine
 from shared.processes import child, line_from, number_from
-from shared.report import arguments, machine, publish, table
+from shared.report import arguments, machine, publish, table, told
 
 
 class Written:
@@ -221,8 +221,7 @@ def main() -> None:
                 f"{1e3 * half:.1f}",
                 f"{1e3 * most:.1f}",
             ]
-            rows.append([str(streams), SERVERS[name].name, *row, f"{turns:.2f}"])
-            print("  ".join(rows[-1]), flush=True)
+            rows.append(told([str(streams), SERVERS[name].name, *row, f"{turns:.2f}"]))
     publish("serve-cpu", f"{machine()}, load average {os.getloadavg()[0]:.1f}.\n\n{table(HEADER, rows)}", options.write)
 
 

@@ -38,7 +38,7 @@ from typing import Any
 import httpx
 import openai
 from shared.processes import child, line_from, memory, number_from
-from shared.report import arguments, machine, publish, table
+from shared.report import arguments, machine, publish, table, told
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
@@ -403,8 +403,7 @@ async def soak(minutes: float, actions: float, seed: int, spans: bool) -> str:
             done = sum(clients.done.values())
             row = [f"{at / 60:.0f}", str(done), str(clients.refused)]
             row += [f"{held['tasks']:.0f}", f"{held['fds']:.0f}", f"{held['objects']:.0f}", f"{held['memory']:.1f}"]
-            rows.append(row)
-            print("  ".join(row), flush=True)
+            rows.append(told(row))
         first, last = rows[0], rows[-1]
         if (first[3], first[4]) != (last[3], last[4]):
             raise SystemExit(f"tasks and file descriptors were {first[3:5]}, and are {last[3:5]}")

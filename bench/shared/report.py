@@ -6,11 +6,13 @@ import argparse
 import os
 import platform
 import re
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+Row = TypeVar("Row", bound=Sequence[str])
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "bench" / "RESULTS.md"
 SERVING_RESULTS = ROOT / "bench" / "serving" / "RESULTS.md"
@@ -75,6 +77,12 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         return f"| {' | '.join(padded)} |"
 
     return "\n".join((line(header), line(rule), *map(line, rows)))
+
+
+def told(row: Row) -> Row:
+    """Print a row of a table, which is shown when it is measured; return it."""
+    print(*row, sep="  ", file=sys.stderr, flush=True)
+    return row
 
 
 def machine() -> str:
