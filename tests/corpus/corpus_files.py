@@ -11,9 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import run
 
-from tokenweir.cli import main
 from tokenweir.corpus.inputs import plan
 
 pa = pytest.importorskip("pyarrow")
@@ -119,8 +118,7 @@ def parts_of(path, part_bytes):
     return [part for shard in plan([str(path)], part_bytes) for part in shard.parts]
 
 
-def command(*arguments):
-    return CliRunner().invoke(main, ["encode-files", *map(str, arguments)])
+command = partial(run, "encode-files")
 
 
 def start(*arguments):

@@ -6,13 +6,13 @@ import gzip
 import json
 import os
 import struct
+from functools import partial
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import run
 
 from tokenweir import Tokenizer
-from tokenweir.cli import main
 
 LLAMA, GPT2 = "tokenizers/llama-3.1", "tokenizers/gpt2/tokenizer.json"
 TEXTS = [
@@ -30,8 +30,7 @@ ROWS = [
 ]
 
 
-def command(*arguments):
-    return CliRunner().invoke(main, ["preprocess-data", *map(str, arguments)])
+command = partial(run, "preprocess-data")
 
 
 def write(path):
@@ -101,19 +100,13 @@ def test_its_own_builder_and_reader(data, tmp_path):
 
 def test_bad_input_leaves_no_files(data, tmp_path):
     (tmp_path / "a.jsonl").write_text('{"text": "a"}\n{"text": ["b", 5]}\n{"other": 1}\n')
-    for keys, words in (
-        (["text"], "line 2: 'text': is int, not a text"),
-        (["other"], "line 1: 'other': is missing or null"),
+    arguments = ("--input", tmp_path / "a.jsonl", "--tokenizer-model", data(GPT2))
+    arguments += ("--output-prefix", tmp_path / "out" / "a")
+    for key, words in (
+        ("text", "line 2: 'text': is int, not a text"),
+        ("other", "line 1: 'other': is missing or null"),
     ):
-        arguments = (
-            "--input",
-            tmp_path / "a.jsonl",
-            "--tokenizer-model",
-            data(GPT2),
-            "--output-prefix",
-            tmp_path / "out" / "a",
-        )
-        found = command(*arguments, "--json-keys", *keys)
+        found = command(*arguments, "--json-keys", key)
         assert (found.exit_code, words in found.stderr) == (1, True), found.stderr
         assert not [*(tmp_path / "out").iterdir()]
     assert command(*arguments, "--split-sentences").exit_code == 2
