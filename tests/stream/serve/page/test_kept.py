@@ -69,30 +69,15 @@ async def test_an_answer_that_is_left_for_too_long_is_stopped_and_kept_as_far_as
         await asyncio.wait_for(engine.closed.wait(), PATIENCE)
 
 
-async def test_conversations_are_listed_opened_and_deleted(browser):
-    async with chatting(browser, Script("answer", "<|im_end|>")) as page:
+async def test_conversations_are_listed_exported_opened_and_deleted(browser):
+    async with chatting(browser, Script("<think>Hm.</think>Hello", "<|im_end|>")) as page:
         await ask(page, "one")
         await page.get_by_role("button", name="New chat").click()
         await expect(page.locator(".user")).to_have_count(0)
         await page.locator(".hint").first.wait_for()
-        await ask(page, "two")
-        await expect(listed(page)).to_have_text(["two", "one"])
-        await listed(page).last.click()
-        await expect(page.locator(".user")).to_have_text(["one"])
-        await expect(listed(page).last).to_have_attribute("aria-current", "true")
-        await page.get_by_role("button", name="Delete one").click()
-        await expect(listed(page)).to_have_text(["two"])
-        await expect(page.locator(".user")).to_have_count(0)
-        await page.get_by_role("button", name="Undo").click()
-        await expect(listed(page)).to_have_text(["two", "one"])
-
-
-async def test_export(browser):
-    async with chatting(browser, Script("<think>Hm.</think>Hello", "<|im_end|>")) as page:
-        await ask(page, "one")
-        await page.get_by_role("button", name="New chat").click()
         await expect(page.locator("#export")).to_be_disabled()
         await ask(page, "two")
+        await expect(listed(page)).to_have_text(["two", "one"])
         exported = {}
         for name in ("Export", "Export all"):
             async with page.expect_download() as download:
@@ -108,6 +93,14 @@ async def test_export(browser):
         assert said["model"] == "demo" and said["usage"]["output_tokens"] == len(said["tokens"]["ids"])
         assert said["usage"]["input_tokens"] == len(said["tokens"]["prompt"])
         assert {entry["title"] for entry in exported["Export all"]["conversations"]} == {"one", "two"}
+        await listed(page).last.click()
+        await expect(page.locator(".user")).to_have_text(["one"])
+        await expect(listed(page).last).to_have_attribute("aria-current", "true")
+        await page.get_by_role("button", name="Delete one").click()
+        await expect(listed(page)).to_have_text(["two"])
+        await expect(page.locator(".user")).to_have_count(0)
+        await page.get_by_role("button", name="Undo").click()
+        await expect(listed(page)).to_have_text(["two", "one"])
 
 
 async def test_settings_are_sent_and_kept(browser):

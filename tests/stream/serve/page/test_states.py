@@ -2,7 +2,6 @@
 
 import asyncio
 
-import pytest
 from page_in_browser import answer, ask, chatting, connected, cut_connections, says, send
 from playwright.async_api import expect
 from serving import Script
@@ -65,23 +64,23 @@ async def test_what_is_too_long_for_the_model_is_told_with_a_way_out(browser):
         await answer(page).locator(".error").filter(has_text=told).wait_for()
 
 
-@pytest.mark.parametrize("way", ["a tap beside it", "Escape"])
-async def test_a_list_that_covers_the_conversation_is_left(browser, way):
+async def test_a_list_that_covers_the_conversation_is_left(browser):
     async with chatting(browser, Script("a river", asyncio.Event())) as page:
         await page.set_viewport_size(PHONE)
         await send(page, "hi")
         await page.get_by_text("a river").wait_for()
-        await page.get_by_role("button", name="Chats", exact=True).click()
-        await expect(page.locator("#conversations")).to_be_visible()
-        if way == "Escape":
-            await page.keyboard.press("Escape")
-            await expect(page.locator("#chats")).to_be_focused()
-        else:
-            box = await page.locator("#set").bounding_box()
-            await page.mouse.click(box["x"] + 10, box["y"] + 10)  # a button that is covered
-        await expect(page.locator("#conversations")).to_be_hidden()
-        await expect(page.locator("#settings")).to_be_hidden()
-        await expect(page.get_by_role("button", name="Stop")).to_be_visible()
+        for way in ("a tap beside it", "Escape"):
+            await page.get_by_role("button", name="Chats", exact=True).click()
+            await expect(page.locator("#conversations")).to_be_visible()
+            if way == "Escape":
+                await page.keyboard.press("Escape")
+                await expect(page.locator("#chats")).to_be_focused()
+            else:
+                box = await page.locator("#set").bounding_box()
+                await page.mouse.click(box["x"] + 10, box["y"] + 10)  # a button that is covered
+            await expect(page.locator("#conversations")).to_be_hidden()
+            await expect(page.locator("#settings")).to_be_hidden()
+            await expect(page.get_by_role("button", name="Stop")).to_be_visible()
         await page.get_by_role("button", name="Settings").click()
         await expect(page.locator("#settings")).to_be_visible()
 
