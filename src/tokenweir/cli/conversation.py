@@ -230,7 +230,7 @@ class TerminalConversation:
 
     @contextmanager
     def _noted(self, what: str) -> Iterator[None]:
-        """Context manager that ends at an error of a file or its name, and notes it behind `what` is the matter."""
+        """Context manager that catches an error of a file or of its name, and notes it behind `what`."""
         try:
             yield
         except (OSError, ValueError, RuntimeError) as error:  # invalid UTF-8, nested too deep, an unknown home folder
