@@ -29,11 +29,19 @@ def check(mode_and_device, documents, *, parse_special=True):
     """Assert that a device's ids equal the CPU's; return the reason for each refused document by its number."""
     found, refused = run(mode_and_device, documents, parse_special=parse_special)
     tok = mode_and_device[0].tokenizer
-    expected = tok.encode_batch(documents, add_special_tokens=False, parse_special=parse_special)
+    texts = [d if isinstance(d, str) else d.decode(errors="replace") for d in documents]
+    expected = tok.encode_batch(texts, add_special_tokens=False, parse_special=parse_special)
     for i, document in enumerate(documents):
         if i not in refused:
             assert found[i] == expected[i].tolist(), (document, parse_special)
     return refused
+
+
+def check_what_is_left_out(mode_and_device):
+    """Assert which documents a mode leaves out that takes 64 bytes at a time, and in which a space becomes U+2581."""
+    documents = ["ab", b"\xff", b"\xe6\x97", "a▁", "a" * 200, b"\x97a", "", "ba"]
+    invalid = dict.fromkeys((1, 2, 5), "it is not UTF-8")
+    assert check(mode_and_device, documents) == invalid | {3: "it has a U+2581", 4: "oversized piece"}
 
 
 def check_guards(mode_and_device, documents, pick):

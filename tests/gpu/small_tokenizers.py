@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from tokenweir.encode._core import byte_alphabet
-from tokenweir.encode.spec import BPE, ByteLevel, PreTokenizerSequence, SentencePiece, Split, TokenizerSpec
+from tokenweir.encode.spec import (
+    BPE,
+    ByteLevel,
+    PreTokenizerSequence,
+    SentencePiece,
+    SentencePieceNormalizer,
+    Split,
+    TokenizerSpec,
+)
 from tokenweir.encode.spec.values import Pattern
 from tokenweir.encode.tokenizer import Tokenizer
 
@@ -50,9 +58,10 @@ def small(merges=(), pre_tokenizer=WORDS, *, ignore_merges=False, **components):
     return Tokenizer.from_spec(TokenizerSpec(model=model, pre_tokenizer=pre_tokenizer, **components))
 
 
-def of_pieces(algorithm, pieces, others, *, byte_fallback, **components):
-    """Return a tokenizer of a SentencePiece model of `<unk>`, `others` (piece to type) and `pieces` (piece to score)."""
-    others = {"<unk>": 2, **dict.fromkeys(BYTES if byte_fallback else [], 6), **others}
+def of_pieces(algorithm, pieces, *, byte_fallback=False, added=(), user_defined=(), unused=(), **rules):
+    """Return a tokenizer of a SentencePiece model of `<unk>`, others, and `pieces` (piece to score)."""
+    others = {"<unk>": 2, **dict.fromkeys(BYTES if byte_fallback else [], 6)}
+    others |= dict.fromkeys(user_defined, 4) | dict.fromkeys(unused, 5)
     model = SentencePiece(
         algorithm=algorithm,
         pieces=[*others, *pieces],
@@ -61,7 +70,8 @@ def of_pieces(algorithm, pieces, others, *, byte_fallback, **components):
         unk_id=0,
         byte_fallback=byte_fallback,
     )
-    return Tokenizer.from_spec(TokenizerSpec(model=model, **components))
+    normalizer = SentencePieceNormalizer(user_defined=tuple(user_defined), **rules)
+    return Tokenizer.from_spec(TokenizerSpec(model=model, normalizer=normalizer, added_tokens=tuple(added)))
 
 
 def splits(*patterns):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 import re
+from functools import partial
 
 import numpy as np
 import pytest
-from exact_batches import check, check_guards, run
+from exact_batches import check, check_guards, check_what_is_left_out, run
 from full_run import share
 from small_tokenizers import BYTES, of_pieces
 
@@ -20,7 +21,6 @@ from tokenweir.encode.spec import (
     Pattern,
     Prepend,
     Replace,
-    SentencePieceNormalizer,
     TokenizerSpec,
     WhitespaceSplit,
 )
@@ -117,16 +117,7 @@ def test_any_merges(mode_of, components):
         assert not check(batch, documents, parse_special=False)
 
 
-def of_scores(pieces, *, added=(), dummy=True, byte_fallback=True, **types):
-    """A tokenizer of pieces with scores, and of others of a type each."""
-    names = {"user_defined": 4, "unused": 5}
-    others = {piece: names[kind] for kind, found in types.items() for piece in found}
-    normalizer = SentencePieceNormalizer(
-        add_dummy_prefix=dummy, remove_extra_whitespaces=False, user_defined=tuple(types.get("user_defined", ()))
-    )
-    return of_pieces(
-        "BPE", pieces, others, byte_fallback=byte_fallback, normalizer=normalizer, added_tokens=tuple(added)
-    )
+of_scores = partial(of_pieces, "BPE", remove_extra_whitespaces=False)
 
 
 @pytest.mark.parametrize("dummy", [True, False])
@@ -141,7 +132,7 @@ def test_any_scores(mode_of, dummy, ties):
         user_defined = pick.sample(["ba", "▁▁", "日b", "aab", "▁b", "🙂"], pick.randint(0, 4))
         pieces = dict.fromkeys(piece for piece in [*characters, *made] if piece not in (*user_defined, "ab"))
         scores = {piece: -float(i // ties) for i, piece in enumerate(pieces)}
-        tok = of_scores(scores, added=added, dummy=dummy, user_defined=user_defined)
+        tok = of_scores(scores, added=added, add_dummy_prefix=dummy, user_defined=user_defined, byte_fallback=True)
         letters = ["a", "b", "é", "日", " ", " ", "ß", "🙂"]
         sizes = [0, 1, 2, 3, 8, 20, 33, 60, 120, 300]
         documents = ["".join(pick.choices(letters, k=size)) for size in sizes for _ in range(2)]
@@ -154,7 +145,7 @@ def test_any_scores(mode_of, dummy, ties):
 
 @pytest.mark.parametrize(("place", "dummy"), [(3, True), (0, False)])
 def test_user_text_beside_control_pieces_of_the_model(mode_of, place, dummy):
-    tok = of_scores({"▁": 0.0, "a": -1.0}, user_defined=["<turn>"], dummy=dummy)
+    tok = of_scores({"▁": 0.0, "a": -1.0}, user_defined=["<turn>"], add_dummy_prefix=dummy, byte_fallback=True)
     documents = ["a<turn>", "a <turn>a", "<turn>"]
     guards = np.array([len(documents[0]) + place], np.int64)
     found, refused = run(mode_of(tok), documents, guards=guards)
@@ -191,11 +182,7 @@ def test_guards(mode_of, components):
 @pytest.mark.parametrize("components", ["no prefix", "before each"])
 def test_documents_that_are_left_out(mode_of, components):
     tok = of_merges("ab▁", [("a", "b"), ("a", "a"), ("aa", "aa")], **COMPONENTS[components])
-    documents = ["ab", b"\xff", b"\xe6\x97", "a▁", "a" * 200, b"\x97a", "", "ba"]
-    found, refused = run(mode_of(tok, max_bytes=64), documents)
-    invalid = "it is not UTF-8"
-    assert refused == {1: invalid, 2: invalid, 3: SIGN, 4: "oversized piece", 5: invalid}
-    assert [found[i] for i in (0, 6, 7)] == [tok.encode(documents[i]) for i in (0, 6, 7)]
+    check_what_is_left_out(mode_of(tok, max_bytes=64))
 
 
 @pytest.mark.parametrize(
@@ -245,8 +232,9 @@ def test_what_is_refused(device, change, error):
     ],
 )
 def test_models_of_scores_that_are_refused(device, options, error):
+    tok = of_scores({"▁": 0.0, "a": -1.0, "b": -2.0, "aa": -3.0}, **{"byte_fallback": True} | options)
     with pytest.raises(UnsupportedTokenizerError, match=f"^exact mode: {error}$"):
-        GpuEncoder(of_scores({"▁": 0.0, "a": -1.0, "b": -2.0, "aa": -3.0}, **options), device=device)
+        GpuEncoder(tok, device=device)
 
 
 def test_vocabularies_that_are_refused(device):

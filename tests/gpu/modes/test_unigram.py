@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import random
 import re
+from functools import partial
 
 import pytest
-from exact_batches import check, check_guards, run
+from exact_batches import check, check_guards, check_what_is_left_out
 from full_run import share
 from small_tokenizers import BYTES, of_pieces
 from unicode_scalars import SWEPT
@@ -44,18 +45,7 @@ def of_words(pieces, *, byte_fallback=False, added=(), **components):
     return Tokenizer.from_spec(spec)
 
 
-def of_texts(pieces, *, byte_fallback=False, added=(), user_defined=(), **rules):
-    """SentencePiece's form: a text is a piece."""
-    normalizer = SentencePieceNormalizer(user_defined=tuple(user_defined), **rules)
-    return of_pieces(
-        "Unigram",
-        pieces,
-        dict.fromkeys(user_defined, 4),
-        byte_fallback=byte_fallback,
-        normalizer=normalizer,
-        added_tokens=tuple(added),
-    )
-
+of_texts = partial(of_pieces, "Unigram")  # SentencePiece's form: a text is a piece
 
 FORMS = {
     "words": of_words,
@@ -182,12 +172,7 @@ def test_guards(mode_of):
 
 
 def test_documents_that_are_left_out(mode_of):
-    tok = of_texts({"▁": -2.0, "a": -1.0})
-    documents = ["aa", b"\xff", b"\xe6\x97", "a▁", "a" * 200, b"\x97a", "", "a"]
-    found, refused = run(mode_of(tok, max_bytes=64), documents)
-    invalid = "it is not UTF-8"
-    assert refused == {1: invalid, 2: invalid, 3: SIGN, 4: "oversized piece", 5: invalid}
-    assert [found[i] for i in (0, 6, 7)] == [tok.encode(documents[i]) for i in (0, 6, 7)]
+    check_what_is_left_out(mode_of(of_texts({"▁": -2.0, "a": -1.0}), max_bytes=64))
 
 
 def charsmap(data):
