@@ -46,13 +46,6 @@ def test_a_sound_template():
     assert found["spelled tokens stay text: a user's message"].text.startswith("12 of 12 would be control tokens")
 
 
-def test_the_embedded_template():
-    tok = Tokenizer.default()
-    found = list(run_checks(Model(tok, ChatTemplate.from_tokenizer(tok))))
-    assert [finding for finding in found if finding.verdict == "fault"] == []
-    assert sum(finding.verdict == "ok" for finding in found) == 30
-
-
 def test_a_template_that_renders_nothing():
     (finding,) = findings("{{ raise_exception('no') }}").values()
     assert (finding.check, finding.verdict) == ("renders", "fault")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import pty
 import select
@@ -17,6 +18,13 @@ PROMPT = "\x1b[0m>"
 def take_ctrl_c():
     """Restore the default handling of SIGINT, for `preexec_fn`: background jobs of a shell, and their children, ignore Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+class Terminal(io.StringIO):
+    """A text that says it is a terminal."""
+
+    def isatty(self):
+        return True
 
 
 class PseudoTerminal:

@@ -6,15 +6,11 @@ import io
 import re
 
 import pytest
+from pseudo_terminal import Terminal
 
 from tokenweir.cli.terminal.answer import ShownAnswer
 from tokenweir.cli.terminal.view import PlainView
 from tokenweir.stream.events.deltas import Finish, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta, Usage
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
 
 
 @pytest.fixture(autouse=True)

@@ -4,15 +4,11 @@ import io
 
 import pytest
 from case_tables import cases
+from pseudo_terminal import Terminal
 
 from tokenweir.cli.terminal.escape_codes import dim, styled
 
 CASES = cases(__file__)
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
 
 
 @pytest.mark.parametrize(("environ", "expected"), CASES["styled"])
