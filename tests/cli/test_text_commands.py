@@ -256,10 +256,3 @@ def test_without_a_gpu(lines, monkeypatch, error, message):
     result = run("encode", "-f", str(lines), "--device", "gpu")
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr == f"tokenweir: error: {message}\n"
-
-
-def test_without_cupy_it_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "cupy", None)
-    result = run("encode", "--device", "gpu", "hi")
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr.startswith("tokenweir: error: a GPU is used through CuPy, which is not installed: pip install")

@@ -9,7 +9,6 @@ docs/howto/in-vllm.md.
 
 from __future__ import annotations
 
-import argparse
 import datetime
 import json
 import signal
@@ -31,7 +30,7 @@ from answers import Answer, events, read
 from cases import CASES, CHAT, MESSAGES, Case, user
 from differences import explained
 from servers import in_front, vllm
-from shared.report import ROOT, write_between
+from shared.report import ROOT, arguments, write_between
 
 PAGE = ROOT / "docs" / "howto" / "in-vllm.md"
 TURNS = 20
@@ -184,13 +183,13 @@ def _stop(number: int, frame: object) -> None:
 
 def main() -> int:
     """Run the servers and the requests; return the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("environment", type=Path, help="The environment that scripts/vllm has made.")
-    parser.add_argument("--only", default="", help="Send requests only whose name has this text.")
-    parser.add_argument("--keep", type=Path, help="A file for all answers, as JSON.")
-    parser.add_argument("--write", action="store_true", help="Put the result into docs/howto/in-vllm.md.")
-    parser.add_argument("--minutes", type=int, default=10, help="Most minutes, starts of the servers included.")
-    options = parser.parse_args()
+    options = arguments(
+        __doc__,
+        ("environment", {"type": Path, "help": "the environment that scripts/vllm has made"}),
+        only=("", "send requests only whose name has this text"),
+        keep={"type": Path, "help": "a file for all answers, as JSON"},
+        minutes=(10, "most minutes, starts of the servers included"),
+    )
     signal.signal(signal.SIGALRM, _stop)
     signal.alarm(options.minutes * 60)
     environment, results = options.environment.resolve(), {}
