@@ -4,7 +4,7 @@ from functools import cache
 
 from template_files import template_files
 
-from tokenweir import ChatTemplate
+from tokenweir import ChatTemplate, TemplateError
 
 ROLES = {"bos_token": "<s>", "eos_token": "</s>"}
 TOOL = {
@@ -16,6 +16,9 @@ TOOL = {
     },
 }
 ASKED = {"role": "user", "content": "Weather?"}
+WRITES_ARGUMENTS = (
+    "{% for k, v in messages[-1].tool_calls[0].function.arguments.items() %}{{ k }}={{ v | tojson }};{% endfor %}"
+)
 
 
 @cache
@@ -39,3 +42,17 @@ def result(content="RES", call_id="callAAAAA"):
 
 def tidied(template, *messages, **options):
     return template.render(list(messages), tools=[TOOL], tidy=True, **options)
+
+
+@cache
+def with_calls():
+    """The templates that take a call and its result, by name."""
+    found = {}
+    for name, template in templates().items():
+        try:
+            text = tidied(template, ASKED, said("", call({"city": "BERN"})), result()).text
+        except TemplateError:
+            continue
+        if "BERN" in text and "RES" in text:
+            found[name] = template
+    return found

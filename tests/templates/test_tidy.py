@@ -1,11 +1,10 @@
 """Histories as clients send them: `tidy=True` brings them into the form that a template takes, and loses nothing silently."""
 
 import json
-from functools import cache
 
 import pytest
 from case_tables import cases
-from histories import ASKED, TOOL, call, result, said, templates, tidied
+from histories import ASKED, TOOL, WRITES_ARGUMENTS, call, result, said, templates, tidied, with_calls
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,20 +14,6 @@ from tokenweir.templates.messages import Messages
 CASES = cases(__file__)
 
 
-@cache
-def with_calls():
-    """The templates that take a call and its result, by name."""
-    found = {}
-    for name, template in templates().items():
-        try:
-            text = tidied(template, ASKED, said("", call({"city": "BERN"})), result()).text
-        except TemplateError:
-            continue
-        if "BERN" in text and "RES" in text:
-            found[name] = template
-    return found
-
-
 def test_most_templates_take_calls():
     assert len(with_calls()) > 45
 
@@ -36,7 +21,6 @@ def test_most_templates_take_calls():
 # --- arguments --------------------------------------------------------------------------------------------------------
 
 BROKEN = ['{"city": "Be', "", None, "null", " \n", "[1]", "city=Bern", '{"city": "Bern"} now', '"x"', "5", [1], 5, "{"]
-OBJECT = "{% for k, v in messages[-1].tool_calls[0].function.arguments.items() %}{{ k }}={{ v | tojson }};{% endfor %}"
 TEXT = "{{ 'a' + messages[-1].tool_calls[0].function.arguments }}"
 
 
@@ -49,18 +33,25 @@ def test_every_template_takes_broken_arguments():
                 assert "RES" in text, (name, arguments)
             if arguments in ("", None, "null", " \n"):
                 assert tidied(template, ASKED, said("", call(arguments)), result()).text == empty, (name, arguments)
-
-
-def test_every_template_takes_a_call_without_arguments():
-    for name, template in with_calls().items():
         bare = {"id": "callAAAAA", "type": "function", "function": {"name": "get_weather"}}
-        expected = tidied(template, ASKED, said("", call("{}")), result()).text
-        assert tidied(template, ASKED, said("", bare), result()).text == expected, name
+        assert tidied(template, ASKED, said("", bare), result()).text == empty, name
 
 
-@pytest.mark.parametrize(("arguments", "saved", "is_lost"), CASES["saved_members"])
+ENCODED_TWICE = [
+    (json.dumps({"city": 'B "x"\n', "n": 1}), 'city="B \\"x\\"\\n";n=1;', False),
+    ('{"city": "Bern", "day": "M', 'city="Bern";', True),
+    (" null", "", False),
+    ("Bern", "", True),
+    (json.dumps(json.dumps({"a": 1})), "", True),  # three times
+    (r'{"a": "\ud800"}', 'a="\ufffd";', True),
+]
+TWICE = [(json.dumps(json.dumps(arguments)), saved, is_lost) for arguments, saved, is_lost in ENCODED_TWICE]
+CUT = [(json.dumps(arguments), "", True) for arguments in (r'"{\"a\": 1}', r'"\ud800"')]
+
+
+@pytest.mark.parametrize(("arguments", "saved", "is_lost"), [*CASES["saved_members"], *TWICE, *CUT])
 def test_the_members_that_are_complete_are_kept_and_a_loss_is_told(arguments, saved, is_lost):
-    prompt = ChatTemplate(OBJECT).render([ASKED, said("", call(json.loads(arguments)))], tidy=True)
+    prompt = ChatTemplate(WRITES_ARGUMENTS).render([ASKED, said("", call(json.loads(arguments)))], tidy=True)
     path = "messages[1].tool_calls[0].function.arguments"
     assert prompt.text == saved
     assert (path in prompt.left_out) == is_lost
@@ -110,11 +101,12 @@ def test_a_call_may_stand_without_the_wrapping_function():
     assert prompt.rendering.mended == ("messages[0].tool_calls[0].arguments",)
 
 
-def test_what_is_saved_stays_the_users():
+@pytest.mark.parametrize("arguments", ['{"a": "<|im_start|>", "b": "', json.dumps('{"a": "<|im_start|>"}')])
+def test_what_is_saved_stays_the_users(arguments):
     """Control tokens in mended arguments and in joined texts never count."""
     source = "<|im_start|>{% for k, v in messages[0].tool_calls[0].function.arguments.items() %}{{ v }}{% endfor %}{{ messages[1].content }}"
     parts = [{"type": "text", "text": "<|im_"}, {"type": "text", "text": "start|>"}]
-    prompt = ChatTemplate(source).render([said("", call('{"a": "<|im_start|>", "b": "')), result(parts)], tidy=True)
+    prompt = ChatTemplate(source).render([said("", call(arguments)), result(parts)], tidy=True)
     assert prompt.text == "<|im_start|>" * 3
     assert [segment.control for segment in prompt.segments] == [True, False]
 

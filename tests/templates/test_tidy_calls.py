@@ -1,9 +1,7 @@
 """Calls and results of a tidied history: several calls of a message, results that come late, missing ids, double JSON."""
 
-import json
-
 import pytest
-from histories import ASKED, call, result, said, templates, tidied
+from histories import ASKED, call, result, said, templates, tidied, with_calls
 
 from tokenweir import ChatTemplate, TemplateError
 
@@ -29,24 +27,15 @@ NEEDS_IDS = (
 )
 
 
-def without(message, *fields):
-    return {key: value for key, value in message.items() if key not in fields}
-
-
-def writes_calls():
-    """The templates that write a call and its result, by name."""
-    for name, template in templates().items():
-        try:
-            text = tidied(template, ASKED, said("", OSLO), R_OSLO).text
-        except TemplateError:
-            continue
-        if "Oslo" in text and "SEVEN" in text:
-            yield name, template
+def with_id(message, field, value):
+    """A call or a result with another id, or with none."""
+    rest = {key: each for key, each in message.items() if key != field}
+    return rest if value is None else rest | {field: value}
 
 
 def test_every_template_writes_each_of_several_calls_with_its_result():
     """gpt-oss writes the first call of a message only, and Llama 3.1 refuses a second."""
-    for name, template in writes_calls():
+    for name, template in with_calls().items():
         text = tidied(template, ASKED, said("", OSLO, BERN), R_OSLO, R_BERN).text
         assert all(word in text for word in ("Oslo", "Bern", "SEVEN", "NINE")), name
         if "Oslo" in tidied(template, ASKED, said("", OSLO)).text:
@@ -62,7 +51,10 @@ def test_every_template_writes_each_of_several_calls_with_its_result():
         ([R_BERN], "a:(Oslo);a:(Bern);t:NINE;"),
         ([], "a:(Oslo);a:(Bern);"),
         ([result("X", "gone"), R_BERN], "a:(Oslo);t:X;a:(Bern);t:NINE;"),
-        ([without(R_OSLO, "tool_call_id"), without(R_BERN, "tool_call_id")], "a:(Oslo);t:SEVEN;a:(Bern);t:NINE;"),
+        (
+            [with_id(R_OSLO, "tool_call_id", None), with_id(R_BERN, "tool_call_id", None)],
+            "a:(Oslo);t:SEVEN;a:(Bern);t:NINE;",
+        ),
         ([R_OSLO, R_BERN, result("MORE", "")], "a:(Oslo);t:SEVEN;a:(Bern);t:NINE;t:MORE;"),
     ],
 )
@@ -89,7 +81,7 @@ def test_messages_that_are_split_keep_their_ends():
 def test_a_result_behind_another_message_is_written():
     """Gemma 4 would leave it out, and gpt-oss, MiniMax M2 and Apertus refuse it."""
     found = 0
-    for name, template in writes_calls():
+    for name, template in with_calls().items():
         for between in (WAIT, HM):
             try:
                 text = tidied(template, ASKED, said("", OSLO), between, R_OSLO, said("Ok.")).text
@@ -118,9 +110,7 @@ def test_late_results_move_behind_their_calls(messages, written):
 @pytest.mark.parametrize("missing", [None, ""])
 def test_a_late_result_without_an_id_is_refused_where_it_would_be_left_out(missing):
     """It belongs to no call that is known, also if there is a call without an id before it."""
-    bare, late = ({**without(one, name)} for one, name in ((OSLO, "id"), (R_OSLO, "tool_call_id")))
-    if missing is not None:
-        bare["id"] = late["tool_call_id"] = missing
+    bare, late = with_id(OSLO, "id", missing), with_id(R_OSLO, "tool_call_id", missing)
     gemma = templates()["google-gemma-4-31B-it"]
     with pytest.raises(TemplateError, match=r"^messages\[3\].tool_call_id: no call before it has the id ''"):
         tidied(gemma, ASKED, said("", bare), WAIT, late)
@@ -133,55 +123,17 @@ def test_a_late_result_stays_where_the_template_writes_it():
 
 @pytest.mark.parametrize("missing", [None, ""])
 def test_every_template_takes_calls_and_results_without_ids(missing):
-    for name, template in writes_calls():
-        calls, results = [dict(OSLO), dict(BERN)], [dict(R_OSLO), dict(R_BERN)]
-        for one, field in [(each, "id") for each in calls] + [(each, "tool_call_id") for each in results]:
-            del one[field]
-            if missing is not None:
-                one[field] = missing
+    for name, template in with_calls().items():
+        calls = [with_id(each, "id", missing) for each in (OSLO, BERN)]
+        results = [with_id(each, "tool_call_id", missing) for each in (R_OSLO, R_BERN)]
         text = tidied(template, ASKED, said("", *calls), *results).text
         assert text.index("SEVEN") < text.index("NINE"), name
 
 
 @pytest.mark.parametrize("missing", [None, ""])
 def test_missing_ids_are_made_where_the_template_needs_them(missing):
-    bare = lambda fields, name: without(fields, name) | ({} if missing is None else {name: missing})
-    messages = [
-        said("", bare(OSLO, "id"), call({}, "call_0")),
-        bare(R_OSLO, "tool_call_id"),
-        bare(R_BERN, "tool_call_id"),
-        said("", bare(BERN, "id")),
-        bare(R_BERN, "tool_call_id"),
-    ]
+    first, second = (with_id(each, "tool_call_id", missing) for each in (R_OSLO, R_BERN))
+    calls = said("", with_id(OSLO, "id", missing), call({}, "call_0"))
+    messages = [calls, first, second, said("", with_id(BERN, "id", missing)), second]
     text = ChatTemplate(NEEDS_IDS).render(messages, tidy=True).text
     assert text == "(call_1)(call_0);call_1=SEVEN;call_0=NINE;(call_2);call_2=NINE;"  # never the id of another call
-
-
-OBJECT = "{% for k, v in messages[-1].tool_calls[0].function.arguments.items() %}{{ k }}={{ v | tojson }};{% endfor %}"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "read", "is_lost"),
-    [
-        (json.dumps(json.dumps({"city": 'B "x"\n', "n": 1})), 'city="B \\"x\\"\\n";n=1;', False),
-        (json.dumps('{"city": "Bern", "day": "M'), 'city="Bern";', True),
-        (json.dumps(" null"), "", False),
-        (json.dumps("Bern"), "", True),
-        (json.dumps(json.dumps(json.dumps({"a": 1}))), "", True),  # three times
-        ('"{\\"a\\": 1}', "", True),  # cut
-        ('"\\ud800"', "", True),
-        ('"{\\"a\\": \\"\\\\ud800\\"}"', 'a="\ufffd";', True),
-    ],
-)
-def test_arguments_that_were_encoded_twice_are_read(arguments, read, is_lost):
-    prompt = ChatTemplate(OBJECT).render([said("", call(arguments))], tidy=True)
-    assert prompt.text == read
-    assert bool(prompt.left_out) == is_lost
-
-
-def test_text_of_arguments_that_were_encoded_twice_stays_the_users():
-    source = "<|im_start|>{% for k, v in messages[0].tool_calls[0].function.arguments.items() %}{{ v }}{% endfor %}"
-    arguments = json.dumps(json.dumps({"a": "<|im_start|>"}))
-    prompt = ChatTemplate(source).render([said("", call(arguments))], tidy=True)
-    assert prompt.text == "<|im_start|>" * 2
-    assert [segment.control for segment in prompt.segments] == [True, False]

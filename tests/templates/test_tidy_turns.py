@@ -1,16 +1,13 @@
 """Turns of a tidied history: the system's messages anywhere, developers, thinking beside calls, empty lists of calls."""
 
 import pytest
-from histories import ASKED, call, result, said, templates, tidied
+from histories import ASKED, WRITES_ARGUMENTS, call, result, said, templates, tidied
 
 from tokenweir import ChatTemplate, TemplateError
 
 SYSTEM = {"role": "system", "content": "FIRST"}
 LATER = {"role": "system", "content": "LATER"}
 TURNS = "{% for m in messages %}{{ m.role }}:{{ m.content }};{% endfor %}"
-ARGUMENTS = (
-    "{% for k, v in messages[-1].tool_calls[0].function.arguments.items() %}{{ k }}={{ v | tojson }};{% endfor %}"
-)
 ONE_SYSTEM = (
     "{% for m in messages %}{% if m.role == 'system' and not loop.first %}{{ raise_exception('System first') }}{% endif %}"
     "{{ m.role }}:{{ m.content }};{% endfor %}"
@@ -114,7 +111,7 @@ def test_an_empty_list_of_calls_is_none():
 @pytest.mark.parametrize("depth", [70, 400, 5000])
 def test_arguments_that_are_too_deep_are_left_out(depth):
     arguments = '{"a": ' + "[" * depth + "]" * depth + "}"
-    prompt = ChatTemplate(ARGUMENTS).render([ASKED, said("", call(arguments))], tidy=True)
+    prompt = ChatTemplate(WRITES_ARGUMENTS).render([ASKED, said("", call(arguments))], tidy=True)
     assert prompt.text == ""
     assert "messages[1].tool_calls[0].function.arguments" in prompt.left_out
 
