@@ -136,4 +136,6 @@ def test_missing_ids_are_made_where_the_template_needs_them(missing):
     calls = said("", with_id(OSLO, "id", missing), call({}, "call_0"))
     messages = [calls, first, second, said("", with_id(BERN, "id", missing)), second]
     text = ChatTemplate(NEEDS_IDS).render(messages, tidy=True).text
+    known = ChatTemplate(NEEDS_IDS).render([said("", OSLO, BERN), R_BERN, R_OSLO], tidy=True).text
+    assert known == "(callAAAAA)(callBBBBB);callBBBBB=NINE;callAAAAA=SEVEN;"
     assert text == "(call_1)(call_0);call_1=SEVEN;call_0=NINE;(call_2);call_2=NINE;"  # never the id of another call

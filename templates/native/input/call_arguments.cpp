@@ -56,22 +56,16 @@ bool mend_arguments(Workspace& workspace, Origins& origins, const MessageFields&
   const auto set = [&](const Value& value) { set_field(workspace, function, fields.arguments, value); };
   const Value none =
       form == ArgumentForm::Text ? Value::of_text(workspace.engine("{}")) : Value::of_dict(Dict::make(workspace, 4));
-  const auto tell = [&](uint32_t origin, bool is_lost) {
+  const auto set_none = [&](uint32_t origin, bool is_lost) {
+    set(none);
     if (origin >= Origins::kFirst) origins.at(origin).is_text = is_lost;
     return is_lost;
   };
-  if (!given || given->is_none()) {
-    set(none);
-    return false;
-  }
+  if (!given || given->is_none()) return set_none(kFromEngine, false);
   if (!given->is_text()) {
-    const uint32_t origin = given->origin;
-    if (form == ArgumentForm::Text) {
-      set(as_json(workspace, *given));
-      return false;
-    }
-    set(none);
-    return tell(origin, true);
+    if (form != ArgumentForm::Text) return set_none(given->origin, true);
+    set(as_json(workspace, *given));
+    return false;
   }
   const uint32_t origin = given->text->origin;
   std::string_view text = workspace.flat(given->text);
@@ -82,16 +76,10 @@ bool mend_arguments(Workspace& workspace, Origins& origins, const MessageFields&
       return replaced;
     }
   }
-  if (says_nothing(text)) {
-    set(none);
-    return tell(origin, false);
-  }
+  if (says_nothing(text)) return set_none(origin, false);
   if (form != ArgumentForm::Object) return false;
   const Value saved = save_object_text(workspace, origins, text, origin);
-  if (saved.is_missing()) {
-    set(none);
-    return tell(origin, true);
-  }
+  if (saved.is_missing()) return set_none(origin, true);
   set(saved);
   return origins.at(origin).is_text;
 }
