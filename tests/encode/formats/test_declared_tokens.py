@@ -49,7 +49,7 @@ listed = st.lists(flagged(contents), max_size=4)
 extra = st.lists(named, max_size=3) | st.dictionaries(
     st.sampled_from(["audio_token", "x", "bos_token"]), named, max_size=2
 )
-roles = st.fixed_dictionaries({}, optional=dict.fromkeys(ROLES, named))
+roles = st.fixed_dictionaries({}, optional=dict.fromkeys(ROLES, named | st.none()))
 configs = st.builds(
     lambda *parts: {key: value for part in parts for key, value in part.items()},
     roles,

@@ -39,36 +39,6 @@ def test_the_folder_and_the_file_are_the_same(folder):
         assert Tokenizer.from_file(place).bos_id == BOS
 
 
-@pytest.mark.parametrize("spelled", ["<s>", {"content": "<s>", "lstrip": False, "__type": "AddedToken"}])
-def test_a_role_is_a_string_or_an_object(folder, spelled):
-    tok = Tokenizer.from_file(folder(tokenizer_config={"bos_token": spelled, "eos_token": None}))
-    assert (tok.bos_id, tok.unk_id, tok.pad_id) == (BOS, None, None)
-    assert tok.spec.special_roles == {"bos_token": "<s>"}
-
-
-def test_a_role_that_is_not_listed_becomes_a_control_token(folder):
-    tok = Tokenizer.from_file(folder(tokenizer_config={"pad_token": "<pad>", "unk_token": "ab"}))
-    assert tok.pad_id == tok.special_tokens["<pad>"] == NEXT
-    assert tok.unk_id == tok.special_tokens["ab"] == tok.token_to_id("ab") < BOS
-    assert tok.encode("<pad>") == [NEXT]
-    assert tok.decode([97, NEXT]) == "a"
-
-
-def test_more_tokens_in_the_config(folder):
-    decoder = {
-        "290": {"content": "<b>", "special": True},
-        "9": {"content": "<a>", "lstrip": True},
-        "275": {"content": "<s>", "special": False},
-    }
-    tok = Tokenizer.from_file(folder(tokenizer_config={"added_tokens_decoder": decoder}))
-    assert [(t.content, t.id, t.special) for t in tok.added_tokens] == [
-        ("<s>", BOS, True),  # what once was special stays so
-        ("</s>", EOS, True),
-        ("<a>", NEXT, False),
-        ("<b>", NEXT + 1, True),
-    ]
-
-
 def test_two_end_tokens_as_command_r_has_them(tmp_path, tokenizer_json):
     """One of the post-processor's end tokens is special by its role alone, and a flag of the config contradicts it."""
     added = [{"content": "<BOS>", "special": True}, {"content": "<END_OF_TURN>"}, {"content": "<EOS>", "special": True}]
@@ -96,14 +66,6 @@ def test_flags_of_the_config_are_reported_and_not_applied(folder, flags):
     assert tok.encode("a", add_bos=True, add_eos=True) == [BOS, 97, EOS]
     assert tok.encode("a", add_special_tokens=False, add_bos=True) == [BOS, 97]
     assert tok.encode("a", add_bos=False, add_eos=False) == [97]
-
-
-@pytest.mark.parametrize("option", ["bos", "eos"])
-def test_a_flag_without_a_token_changes_nothing(folder, option):
-    tok = Tokenizer.from_file(folder(added=[], tokenizer_config={f"add_{option}_token": True}))
-    assert tok.encode("a") == [97]
-    with pytest.raises(ValueError, match=rf"^add_{option}: this tokenizer has no such token$"):
-        tok.encode("a", **{f"add_{option}": True})
 
 
 @pytest.mark.parametrize(
