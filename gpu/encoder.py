@@ -90,7 +90,7 @@ class EncoderStats:
     """The counts of an encoder's work so far.
 
     Attributes:
-        documents: The number of texts encoded.
+        documents: The number of texts encoded, those left to the CPU included.
         bytes: The bytes of their UTF-8 form.
         ids: The number of ids returned.
         batches: The number of batches that ran on a device.

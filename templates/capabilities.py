@@ -83,7 +83,10 @@ class TemplateCapabilities:
 
     @cached_property
     def thinking_end(self) -> str:
-        """The text between the thinking and the content of an answer, as the template writes them; empty if it does not."""
+        """The text between the thinking and the content of an answer, as the template writes them.
+
+        An empty text if it leaves out either.
+        """
         answer = turn("assistant", SAID[1]) | {"reasoning_content": SAID[0], "thinking": SAID[0]}
         written = self._probe.written(turn("user", SAID[2]), answer, generation=False) or ""
         _, thinking, behind = written.partition(SAID[0])

@@ -145,6 +145,9 @@ def boundary_pairs(table: NDArray[np.uint16]) -> NDArray[np.bool_]:
     No token has `a` directly before `b` if every walk over both dies. (A walk depends on nothing before its start, unless
     the pattern has a context.)
 
+    Args:
+        table: The transitions, as in `Automaton`.
+
     Returns:
         A matrix of shape (classes, classes): whether there is always a boundary between a character of class i and a
         directly following one of class j, at [i, j].
@@ -161,7 +164,11 @@ def boundary_pairs(table: NDArray[np.uint16]) -> NDArray[np.bool_]:
 def sync_pairs(table: NDArray[np.uint16]) -> NDArray[np.bool_]:
     """Return the pairs of classes between which a piece always begins.
 
-    Adjacent gaps are one piece, so boundaries at which two gaps may meet are excluded.
+    Adjacent gaps (characters that the pattern does not match) are one piece, so boundaries at which two gaps may meet
+    are excluded.
+
+    Args:
+        table: The transitions, as in `Automaton`.
 
     Returns:
         A matrix of shape (classes, classes): whether a character of class j directly after one of class i always begins a

@@ -239,7 +239,7 @@ class Subscription(Generic[T]):
     Attributes:
         position: The number of the next item. A subscription that starts there continues without a gap.
         interval: Least seconds between two batches.
-        due: The earliest time of the next batch, by `time.monotonic`.
+        due: The earliest time of the next batch, by `time.monotonic`; minus infinity before the first.
 
     """
 

@@ -336,7 +336,10 @@ async def close(*closables: Any) -> None:
 
 
 def engine_error(failure: Exception) -> Exception:
-    """Return an `EngineError` for a failure of an engine; an `EngineError` or `TokenIdError` is returned unchanged."""
+    """Return an `EngineError` for a failure of an engine, with the failure's type and message in its own message.
+
+    An `EngineError` or `TokenIdError` is returned unchanged.
+    """
     if isinstance(failure, EngineError | TokenIdError):
         return failure
     return EngineError(f"the engine failed: {type(failure).__name__}: {failure}")

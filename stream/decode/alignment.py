@@ -39,7 +39,7 @@ _State = tuple[list[float | None], dict[Channel, _Sent], list[list[tuple[Annotat
 
 
 class Aligner:
-    """Queue of logprobs, and counters of offsets, from which each delta of an answer gets its `alignment`."""
+    """Queue of logprobs, and counters of characters and bytes, that give each delta of an answer its `alignment`."""
 
     def __init__(self, tok: Tokenizer) -> None:
         self._tok = tok

@@ -28,10 +28,10 @@ class Chunk(Struct, frozen=True, gc=False):
         ids: The ids whose text ends at the end of `text`, and those before them that have no text.
         text: Whole characters; empty for markup, for events without text, and for trailing ids.
         channel: The channel of the text.
-        name: The function's name, in the first chunk of a tool call.
+        name: The function's name, in the first chunk of a tool call; empty in all others.
         call: The number of the tool call in the answer, from 0.
         complete: The call is complete.
-        malformed: Why the text, which began as a tool call, is not one.
+        malformed: Why the text, which began as a tool call, is not one; None for any other text.
 
     """
 
@@ -50,6 +50,10 @@ _NO_IDS = (str, bytes, bytearray, bool, float, set, frozenset, dict)
 
 class FeedError(TypeError, ValueError):
     """Error for ids or logprobs that a decoder cannot take.
+
+    Args:
+        message: The message, for a caller who passed them.
+        yielded: The message of `engine_error`.
 
     Attributes:
         engine_error: The `EngineError` to raise in its place if an engine yielded them.

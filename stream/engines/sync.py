@@ -144,7 +144,7 @@ def _of_the_engine(error: BaseException) -> BaseException:
 
 
 class _HandOff:
-    """Bounded queue of steps, from the thread of a blocking engine to its reader."""
+    """Queue of at most `size` steps, from the thread of a blocking engine to its reader."""
 
     def __init__(self, size: int) -> None:
         self.closed = False

@@ -14,11 +14,11 @@ def read_table(file: str) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
     """Read a table of styles beside this module.
 
     Args:
-        file: Its name.
+        file: The name of the file.
 
     Returns:
-        The fields of each style by its name, with those of the row that its `like` names; and for each name of a family of
-        models the name of its style.
+        The fields of each style by the style's name, and the style's name by each name of a family of models. A style
+        with `like` takes the fields that it lacks from the row of that name.
 
     """
     table = tomllib.loads(Path(__file__).with_name(file).read_text("utf-8"))

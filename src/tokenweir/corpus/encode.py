@@ -95,7 +95,11 @@ class Encode:
         raise TypeError(f"Encode() takes tables, record batches, dicts and frames, not {type(batch).__name__}")
 
     def encode(self, texts: Any) -> pyarrow.ListArray:
-        """Return the ids of an Arrow array of texts, as a list of int32 with nulls where `invalid` allows them."""
+        """Return the ids of an Arrow array of texts, as a list of int32 with nulls where `invalid` allows them.
+
+        Raise `CorpusError` for a row that is null or no text, unless `invalid` is "null", and `ValueError` for more ids
+        than int32 offsets can count.
+        """
         import pyarrow
 
         if pyarrow.types.is_dictionary(texts.type):
@@ -122,7 +126,7 @@ class Encode:
         return made
 
     def _encoded(self, texts: Any) -> tuple[NDArray[np.bool_] | None, Ragged]:
-        """Encode texts; return where there are any, None if everywhere, and the ids of these."""
+        """Encode texts; return a mask of the valid rows, None if all are valid, and the ids of these rows."""
         try:
             return None, self._batch(texts)
         except (TypeError, ValueError) as error:

@@ -36,7 +36,7 @@ def is_url(path: str) -> bool:
 
 
 def at_url(url: str) -> tuple[Any, str]:
-    """Return fsspec's file system of a URL, and the path there."""
+    """Return fsspec's file system of a URL, and the path in it; raise `CorpusError` if fsspec is not installed."""
     try:
         from fsspec.core import url_to_fs
     except ModuleNotFoundError as error:
@@ -46,7 +46,7 @@ def at_url(url: str) -> tuple[Any, str]:
 
 
 def open_binary(path: str) -> BinaryIO:
-    """Open a file for reading."""
+    """Open a file at a local path or a URL for reading."""
     if not is_url(path):
         return open(path, "rb")
     files, place = at_url(path)
@@ -79,7 +79,7 @@ class Folder:
             os.replace(self.staged(name), Path(self.path, name))
 
     def sizes(self) -> dict[str, int]:
-        """Return the sizes of the files in the folder, by name."""
+        """Return the sizes of the files in the folder in bytes, by name."""
         found = {}
         with os.scandir(self.path) as entries:
             for entry in entries:
@@ -98,7 +98,10 @@ class Folder:
             Path(self.path, name).unlink(missing_ok=True)
 
     def lock(self) -> IO[str] | None:
-        """Lock the folder for this owner; raise `CorpusError` if it is. None if the folder knows no locks."""
+        """Lock the folder for this owner; return the file that holds the lock while it is open.
+
+        Return None for a folder at a URL, which has no locks. Raise `CorpusError` if another run has the lock.
+        """
         file = open(Path(self.path, f".lock-{self.owner}"), "w")  # noqa: SIM115 - held as long as the run
         try:
             lock_file(file)

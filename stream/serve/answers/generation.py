@@ -127,7 +127,8 @@ class Generation(Generic[T]):
     def subscribe(self, start: int = 0) -> Subscription[T]:
         """Return a new reader of the items from number `start` on.
 
-        It ends a grace period that is running. Raises `DeliveryError` and `ValueError` as `Broadcast.subscribe`.
+        It ends a grace period that is running. Raise `DeliveryError` if that item has been dropped, and `ValueError` if
+        `start` is above the number of the next item.
         """
         subscription = self._broadcast.subscribe(start)
         if self._timer is not None and not self._is_closing:

@@ -101,7 +101,7 @@ class Pacer:
             call()
 
     def start(self) -> None:
-        """Start to sample the load regularly, until `stop`."""
+        """Start to sample the load regularly, until `stop`; a no-op if sampling has started."""
         if self._sampler is None:
             self._sample_later(self._read_clocks())
 

@@ -94,7 +94,8 @@ class ResponseTask:
     def subscribe(self, start: int = 0) -> Subscription[ResponseEvent]:
         """Return a new reader of the events from sequence number `start` on.
 
-        Raises `DeliveryError` and `ValueError` as `Broadcast.subscribe`.
+        Raise `DeliveryError` if that event has been dropped, and `ValueError` if `start` is above the number of the
+        next event.
         """
         return self.generation.subscribe(start)
 
@@ -241,9 +242,9 @@ class Responses:
         return messages, len(before), data
 
     async def _items(self, item_ids: list[str], client: str) -> dict[str, Item]:
-        """Return the output items with these ids, from this worker and the others; unknown ids are left out.
+        """Return the client's output items with these ids, from this worker and the others; unknown ids are left out.
 
-        Raise `RequestError` if their texts together are too long, each counted as often as it is named.
+        Raise `RequestError` if their texts together are too long. An item counts as often as `item_ids` names it.
         """
         service, once = self.service, dict.fromkeys(item_ids)
         found = {each: item for each in once if (item := service.conversations.item(client, each)) is not None}
@@ -267,7 +268,10 @@ class Responses:
         return task
 
     async def delete(self, response_id: str, client: str) -> None:
-        """Delete a response, in this worker or another one, as `drop` does; raise `RequestError` for an unknown id."""
+        """Delete a client's response, in this worker or another one, as `drop` does.
+
+        Raise `RequestError` for an unknown id.
+        """
         if self.drop(response_id, client):
             return
         if (peers := self.service.peers) is not None and await peers.delete(response_id, client):
@@ -280,7 +284,7 @@ class Responses:
         )
 
     def drop(self, response_id: str, client: str) -> bool:
-        """Delete a stored or background response of this worker, and its cached prompt; stop it if it runs.
+        """Delete a client's stored or background response in this worker, and its cached prompt; stop it if it runs.
 
         Return whether it existed.
         """
@@ -309,7 +313,7 @@ class Responses:
     async def _continued(self, response_id: str | None, client: str, last: str | None) -> bytes:
         """Return the messages up to and including a response, as JSON; an empty array if `response_id` is None.
 
-        Raise `RequestError` if the response is unknown.
+        `last` is as for `_asked`. Raise `RequestError` if the response is unknown.
         """
         if response_id is None:
             return EMPTY

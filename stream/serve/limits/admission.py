@@ -29,7 +29,7 @@ class Admission:
         return self._running.total()
 
     def connect(self, client: str) -> Callable[[], None]:
-        """Take a place for a socket or a request and return the function that frees it.
+        """Take a place for a client's websocket or HTTP request and return the function that frees it.
 
         Raise `RequestError` if no place is free: status 429 for the client's bound, 503 for the server's.
         """

@@ -7,12 +7,17 @@ from typing import Protocol
 
 
 class Holder(Protocol):
-    """A client's connection that holds bytes of a budget."""
+    """A client's connection that holds bytes of a budget.
+
+    Attributes:
+        client: The name of the client.
+
+    """
 
     client: str
 
     def abort(self, reason: str) -> None:
-        """Reset the connection, which frees its bytes at once; `reason` is counted in the metrics."""
+        """Reset the connection, which frees the bytes that it holds at once; `reason` is counted in the metrics."""
         ...
 
 
@@ -26,6 +31,9 @@ class ByteBudget:
         per_client: Most bytes of one client.
         total: Most bytes of all clients.
         reason: The reason that is given when a connection is reset.
+
+    Attributes:
+        held: Bytes that all connections hold.
 
     """
 

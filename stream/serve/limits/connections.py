@@ -172,7 +172,10 @@ class Connection:
         return self._all.incoming.has_room(self.client, size)
 
     async def until(self, turn: asyncio.Future[bool]) -> None:
-        """Wait for a future of `InputTurns`; raise `Disconnected` if the socket is closed before its turn."""
+        """Wait for a turn, a future of `InputTurns` whose result is False if the socket was closed before.
+
+        Raise `Disconnected` in that case.
+        """
         self._turn = turn
         if not self._open:
             self._drop_turn()

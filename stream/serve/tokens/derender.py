@@ -302,7 +302,10 @@ class Derenderer:
     def _decoded(
         self, response: Generated, field: str, prompt_ids: Sequence[int], asked: DecodeRequest
     ) -> list[Decoded]:
-        """Decode the answers of a response, whose path in the request is `field`."""
+        """Decode the answers of a response; `field` is the response's path in the request, for errors.
+
+        Raise `RequestError` as `check_mode` and `decode`.
+        """
         check_mode(response, field)
         paths = [f"{field}.choices[{place}]" for place in range(len(response.choices))]
         return [

@@ -165,9 +165,9 @@ def _first_ids(limit: int | None, truncation: Truncation | None) -> int:
 
 
 def limit_of(layout: Layout, truncation: Truncation | None) -> int | None:
-    """Return the most tokens of an encoding besides added ones.
+    """Return the most tokens of a truncated encoding, not counting added tokens; None without truncation.
 
-    None without truncation. Raise `Fallback` if it is below 0.
+    Raise `Fallback` if truncation's `max_length` is less than the number of added tokens.
     """
     if truncation is None:
         return None

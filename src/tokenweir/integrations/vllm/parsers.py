@@ -99,7 +99,8 @@ class Parser(DelegatingParser):  # type: ignore[misc]
     ) -> Any:
         """Decode the next ids of a stream; return a `DeltaMessage`, or None if there is nothing to send.
 
-        The text that vLLM has decoded (`delta_text`) is not used.
+        The text that vLLM has decoded (`delta_text`) is not used, and `prompt_token_ids` only in the first call.
+        `finished` flushes the decoder.
         """
         self._initialize_history_tool_call_cnt(request)
         if self._decoder is None:
@@ -120,8 +121,12 @@ class Parser(DelegatingParser):  # type: ignore[misc]
     ) -> tuple[str | None, str | None, list[Any] | None]:
         """Parse a whole answer, by its ids, or by its text if vLLM gives no ids.
 
+        Tool calls are parsed if a tool parser is chosen, the request has tools, and its `tool_choice` is not "none".
+        `enable_auto_tools` is not used.
+
         Returns:
-            The thinking, the answer's text, and the tool calls; None for each that the answer does not have.
+            The thinking, the answer's text, and the tool calls; None for each that the answer does not have. The
+            thinking is also None if the request's `include_reasoning` is False.
 
         """
         self._initialize_history_tool_call_cnt(request)
@@ -236,7 +241,7 @@ class Reasoning(_Streaming, ReasoningParser):  # type: ignore[misc]
         return []
 
     def extract_reasoning(self, model_output: str, request: Any) -> tuple[str | None, str | None]:
-        """Split a whole text; return the thinking and the answer, each None if it is empty."""
+        """Split a whole text; return the thinking and the answer, each None if it is empty. `request` is not used."""
         options = DecoderOptions(reasoning=self.style)
         reasoning, content, _ = join_deltas(text_deltas(self._tokenizer, model_output, self._prompt_ids, options))
         return reasoning, content
@@ -252,7 +257,8 @@ class Reasoning(_Streaming, ReasoningParser):  # type: ignore[misc]
     ) -> Any:
         """Decode the next ids of a stream.
 
-        Return a `DeltaMessage` of thinking and answer, or None if there is nothing to send.
+        Return a `DeltaMessage` of thinking and answer, or None if there is nothing to send. Only `delta_token_ids` is
+        used.
         """
         if self._decoder is None:
             self._decoder = self._begin()
@@ -304,7 +310,7 @@ class Tools(_Streaming, ToolParser):  # type: ignore[misc]
         return request
 
     def extract_tool_calls(self, model_output: str, request: Any) -> Any:
-        """Find the tool calls in a whole text; return vLLM's `ExtractedToolCallInformation`."""
+        """Find the tool calls in a whole text; return vLLM's `ExtractedToolCallInformation`. `request` is not used."""
         options = DecoderOptions(reasoning=None, tool_style=self.style, tools=self._plain)
         _, content, calls = join_deltas(text_deltas(self._tokenizer, model_output, (), options))
         found = [ToolCall(function=FunctionCall(name=name, arguments=arguments)) for name, arguments in calls]
@@ -320,7 +326,11 @@ class Tools(_Streaming, ToolParser):  # type: ignore[misc]
         delta_token_ids: Sequence[int],
         request: Any,
     ) -> Any:
-        """Decode the next ids of a stream; return a `DeltaMessage` of text and calls, or None if there is nothing to send."""
+        """Decode the next ids of a stream.
+
+        Return a `DeltaMessage` of text and calls, or None if there is nothing to send. Only `delta_token_ids` is used,
+        and in the first call the stops of `request`.
+        """
         if self._decoder is None:
             options = decoder_options(request)
             options |= {"reasoning": None, "tool_style": self.style, "tools": self._plain}

@@ -141,7 +141,10 @@ def _float(text: str) -> float | None:
 
 
 def _parsed(text: str) -> tuple[Any] | None:
-    """Return the value of a JSON text in a tuple, because it may be None; return None for invalid JSON."""
+    """Return the value of a JSON text as a tuple of one item, or None for invalid JSON.
+
+    The tuple tells the value null from invalid JSON. NaN and infinite numbers are invalid.
+    """
     try:
         return (json.loads(text, parse_constant=_no_constant, parse_float=_finite),)
     except (ValueError, RecursionError):

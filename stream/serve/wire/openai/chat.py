@@ -113,7 +113,7 @@ class SamplingFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 def thinking_budget(tokens: int | None) -> OutputOptions:
-    """Return the decoder's option for a budget of thinking; none without one."""
+    """Return the decoder's option for a budget of `tokens` tokens of thinking; no option for None."""
     return {} if tokens is None else {"thinking_budget": tokens}
 
 
@@ -186,7 +186,7 @@ class AllowedFunctions(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class AllowedTools(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="allowed_tools"):
-    """Value of `tool_choice` that leaves some of the tools to the model."""
+    """Value of `tool_choice` that restricts the model to some of the tools."""
 
     allowed_tools: AllowedFunctions
 
@@ -248,7 +248,10 @@ class ChatRequest(SamplingFields, frozen=True, kw_only=True, forbid_unknown_fiel
 
     @property
     def choice(self) -> str | dict[str, Any] | None:
-        """The request's `tool_choice` in OpenAI's form, for `resolve_tool_choice`; None if the request has no choice."""
+        """The request's `tool_choice` in OpenAI's form, for `resolve_tool_choice`: `any` becomes `required`.
+
+        None if the request has no choice.
+        """
         if isinstance(self.tool_choice, str):
             return "required" if self.tool_choice == "any" else self.tool_choice
         made: dict[str, Any] | None = to_builtins(self.tool_choice)
@@ -323,7 +326,10 @@ def parse_body(body: dict[str, Any], struct: type[Any], *, max_items: int, count
 
 
 def parse_chat_json(data: bytes, *, max_items: int = 2048) -> ChatRequest:
-    """Parse and check the JSON body of `POST /v1/chat/completions`; raise `RequestError` for an invalid one."""
+    """Parse and check the JSON body of `POST /v1/chat/completions`; raise `RequestError` for an invalid one.
+
+    `max_items` is as for `parse_chat`.
+    """
     body, messages = read_chat_json(data, max_items=max_items)
     return parse_chat(body, messages, max_items=max_items)
 
@@ -333,8 +339,9 @@ def read_chat_json(data: bytes, *, max_items: int = 2048) -> tuple[dict[str, Any
 
     Returns:
         The body, and its messages or None. For a long body whose messages are plain (text, tool calls and their
-        results), the messages come as `Messages`, which need no Python object for each value, and the body has a
-        placeholder in their place. Otherwise the body has its own messages, and the second value is None.
+        results) and at most `max_items`, the messages come as `Messages`, which need no Python object for each value,
+        and the body has a placeholder in their place. Otherwise the body has its own messages, and the second value is
+        None.
 
     """
     if len(data) < LONG or (read := _read_messages(data, max_items)) is None:
@@ -351,7 +358,8 @@ def _read_messages(data: bytes, max_items: int) -> tuple[bytes, Messages] | None
 
     Returns:
         The body as JSON with one empty message in place of its messages, and the messages. None selects the slow path: the
-        JSON is invalid or has no messages, or they have more than text, tool calls and their results.
+        JSON is invalid or has no messages, they are more than `max_items`, or they have more than text, tool calls and
+        their results.
 
     """
     try:

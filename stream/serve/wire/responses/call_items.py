@@ -199,7 +199,7 @@ class McpApprovalRequest(Struct, frozen=True, tag_field="type", tag="mcp_approva
 
 
 class McpApprovalResponse(Struct, frozen=True, tag_field="type", tag="mcp_approval_response"):
-    """The answer to it."""
+    """Answer of the client to an `McpApprovalRequest`."""
 
 
 class ToolSearchCall(Struct, frozen=True, tag_field="type", tag="tool_search_call"):

@@ -108,7 +108,7 @@ class NamedCustom(Struct, frozen=True, forbid_unknown_fields=True, tag_field="ty
 
 
 class AllowedTools(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="allowed_tools"):
-    """Value of `tool_choice` that leaves some of the tools to the model."""
+    """Value of `tool_choice` that restricts the model to some of the tools."""
 
     tools: list[dict[str, Any]]
     mode: Literal["auto", "none", "required"] = "auto"

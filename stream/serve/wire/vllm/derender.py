@@ -10,7 +10,16 @@ from tokenweir.stream.serve.wire.vllm.generate import Count, Generated, TokenId
 
 
 class OneAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Common fields of the bodies that bring one answer, or a chunk of one."""
+    """Common fields of the bodies that bring one answer, or a chunk of one.
+
+    Attributes:
+        stream: Whether the body brings a chunk.
+        model: The model's name; None is the default model.
+        prompt_tokens: The number of the prompt's ids, for the usage; None counts the ids.
+        prompt_token_ids: The prompt's ids; None takes those of the engine's answer, or else of the chat request's
+            messages.
+
+    """
 
     stream: bool = False
     model: str | None = None
@@ -79,12 +88,18 @@ class AnyChunkRequest(OneAnswer, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class ChunkRequest(AnyChunkRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The body of `POST /v1/completions/derender` with `stream`: one chunk of an answer in ids."""
+    """The body of `POST /v1/completions/derender` with `stream`: one chunk of an answer in ids.
+
+    `completion_request` is the request that the chunk answers.
+    """
 
     completion_request: dict[str, Any] | None = None
 
 
 class ChatChunkRequest(AnyChunkRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The body of `POST /v1/chat/completions/derender` with `stream`: one chunk of an answer in ids."""
+    """The body of `POST /v1/chat/completions/derender` with `stream`: one chunk of an answer in ids.
+
+    `chat_request` is the request that the chunk answers.
+    """
 
     chat_request: dict[str, Any] | None = None
