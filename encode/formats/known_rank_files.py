@@ -95,8 +95,8 @@ class Recognised(NamedTuple):
     Attributes:
         known: The pattern and the special tokens.
         by: By what it was recognised, such as "the name tokenizer.model"; for messages.
-        named: The ids to which tokenizer_config.json gives a token; they get no reserved token. Empty without that file,
-            and for a rank file recognised by its content.
+        named: The ids to which tokenizer_config.json gives a token; they get no reserved token. Empty without that
+            file, and for a rank file recognised by its content.
 
     """
 
