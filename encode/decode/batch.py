@@ -58,7 +58,7 @@ class DecodeBatch(_core.DecodeBatch):
         return super().copy(index(slot))
 
     def step(self, slots: Sequence[int] | NDArray[Any], ids: Sequence[Any] | NDArray[Any]) -> list[str]:
-        """Decode the next ids of some sequences.
+        """Decode the next ids of some sequences. An error leaves all sequences unchanged.
 
         Args:
             slots: The slots of the sequences. A slot may occur several times, and takes its ids in this order.
@@ -70,8 +70,8 @@ class DecodeBatch(_core.DecodeBatch):
 
         Raises:
             TokenIdError: An id is outside the vocabulary; the message names the slot.
-            ValueError: A slot is not in use, or the numbers of slots and ids differ. After any error all sequences are
-                unchanged: call again without that slot.
+            TypeError: A slot or an id is not an integer.
+            ValueError: A slot is not in use, or the numbers of slots and ids differ.
 
         """
         return super().step(_as_list(slots), _as_list(ids))

@@ -145,7 +145,7 @@ class Encoding:
         pad_type_id: int = 0,
         pad_token: str = "[PAD]",
     ) -> None:
-        """Pad to `length` tokens in place, overflowing parts, too. A longer encoding is unchanged.
+        """Pad this encoding and its overflowing parts to `length` tokens, in place. Longer ones are unchanged.
 
         Args:
             length: The number of tokens.

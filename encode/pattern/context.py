@@ -72,7 +72,9 @@ class Context:
 
 
 def build_context(program: Program, alphabet: Alphabet, shown: str) -> tuple[Context, Symbols]:
-    """Build the automaton that decides a program's conditions for each place of a text, and the symbols that it writes.
+    """Build the automaton that decides a program's conditions for each place of a text.
+
+    Return it with its output symbols: classes combined with the values of the conditions, for the walk to read.
 
     Args:
         program: The program, with at least one condition.

@@ -64,9 +64,9 @@ def recognized(automaton: Automaton) -> Family | None:
 
 
 def digest(automaton: Automaton) -> str:
-    """Return a hash that identifies an automaton, except for which other than ASCII characters its classes have.
+    """Return a hash of an automaton's transitions and of the classes of ASCII and the characters of `_KINDS`.
 
-    An empty text for an automaton with a context.
+    Return an empty string for an automaton with a context.
     """
     if automaton.context is not None:
         return ""

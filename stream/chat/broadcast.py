@@ -356,7 +356,7 @@ class Subscription(Generic[T]):
 
 
 class _Signal:
-    """Condition variable without a lock: `fire` wakes the tasks that are waiting, and is cheap if no task waits."""
+    """Condition variable without a lock: `fire` wakes all waiting tasks, and is cheap if no task waits."""
 
     def __init__(self) -> None:
         self.event: anyio.Event | None = None

@@ -200,8 +200,8 @@ def plan_answer(
 
     Raises:
         MediaError: A media part is malformed or too large, or template or engine take none.
-        TemplateError: The choice of tools cannot be honoured by engine or template, names no tool, or asks for an answer
-            of another form than `grammar` does.
+        TemplateError: The choice of tools is malformed, names an unknown tool, contradicts `grammar`, or cannot
+            be honoured by engine or template.
 
     """
     constrained = "json_schema" in getattr(engine, "supports", ())

@@ -31,7 +31,7 @@ class GrammarMask:
             sampling: The sampling, with a `json_schema` or a `grammar` in llguidance's form of Lark.
 
         Raises:
-            EngineError: The grammar is not valid, there are two of them, or the sampling does not let an answer end.
+            EngineError: The grammar is not valid, there are two of them, or `ignore_eos` or `min_tokens` is set.
 
         """
         from llguidance import LLMatcher

@@ -192,7 +192,7 @@ class _Steps:
         self._prompt = True
 
     def run(self, model: Any, prompt_ids: Sequence[int], options: dict[str, Any]) -> None:
-        """Run `generate` to its end, in a thread of its own; a failure is raised where the ids are read."""
+        """Run `generate` to its end; the target of a thread. A failure is an `EngineError` where the ids are read."""
         try:
             inputs = prompt_tensor(model, prompt_ids)
             criteria = [self, *options.pop("stopping_criteria", ())]

@@ -272,13 +272,13 @@ class Indexed:
         self._sequences: list[NDArray[np.int64]] = []
 
     def write(self, values: NDArray[Any], sizes: NDArray[np.int64], sequences: NDArray[np.int64]) -> None:
-        """Write sequences of ids of some sizes, and documents of so many sequences each."""
+        """Write ids: sequences of the given `sizes`, in documents of `sequences` sequences each."""
         self._data.write(values.astype(self._dtype, copy=False).data)
         self._sizes.append(sizes)
         self._sequences.append(sequences)
 
     def close(self) -> None:
-        """Write the index."""
+        """Close the data file and write the index."""
         self._data.close()
         sizes = np.concatenate([np.zeros(0, np.int64), *self._sizes])
         begins = (np.cumsum(sizes) - sizes) * self._dtype.itemsize

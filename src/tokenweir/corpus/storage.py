@@ -71,7 +71,7 @@ class Folder:
         return Path(self.path, f"{TEMPORARY}{self.owner}-{os.getpid()}-{name}")
 
     def publish(self, names: Sequence[str]) -> None:
-        """Give staged files their names; those that were there are replaced."""
+        """Rename staged files to their names; existing files are replaced."""
         for name in names:
             with open(self.staged(name), "r+b") as file:  # Windows flushes files that may be written only
                 os.fsync(file.fileno())
@@ -93,7 +93,7 @@ class Folder:
         return Path(self.path, name).read_bytes()
 
     def remove(self, names: Iterable[str]) -> None:
-        """Remove files, those that are there."""
+        """Remove files; missing ones are ignored."""
         for name in names:
             Path(self.path, name).unlink(missing_ok=True)
 
@@ -123,12 +123,12 @@ class Folder:
             self.discard([name])
 
     def discard(self, names: Iterable[str]) -> None:
-        """Remove staged files, those that are there."""
+        """Remove staged files; missing ones are ignored. Published files stay."""
         for name in names:
             self.staged(name).unlink(missing_ok=True)
 
     def clear(self) -> None:
-        """Remove what a run of this owner that was killed has left."""
+        """Remove staged files that a killed run of this owner has left."""
         self.remove([name for name in self.sizes() if name.startswith(f"{TEMPORARY}{self.owner}-")])
 
 

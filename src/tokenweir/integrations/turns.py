@@ -218,9 +218,10 @@ def _number(origin: str) -> int:
 
 
 def _fitted(ids: Sequence[int], following: Continuation, tokenizer: Tokenizer) -> Continuation | str:
-    """Return a continuation that fits behind ids of an answer: without its end token if the ids end with it already.
+    """Return a continuation that fits behind the ids of an answer.
 
-    Return the reason as a str if the ids end with another end token than the template writes.
+    Drop the continuation's first id, an end token, if the ids end with the same token. If they end with another end
+    token, return a str: why the continuation does not fit.
     """
     if not ids or ids[-1] not in tokenizer.eos_ids:
         return following

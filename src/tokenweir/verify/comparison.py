@@ -97,7 +97,10 @@ def encode_differences(tok: Tokenizer, reference: Reference, texts: Sequence[str
 
 
 def decode_differences(tok: Tokenizer, reference: Reference, batch: Ids) -> Iterator[Difference]:
-    """Decode each list of ids, whole and as a stream, with and without special tokens; yield the differences."""
+    """Decode each list of ids with and without special tokens, and in both byte-fallback modes; yield the differences.
+
+    The text is compared with the reference's, and that of a `DecodeStream` with the text of `Tokenizer.decode`.
+    """
     for skip, what in ((True, "decode"), (False, "decode with special tokens")):
         theirs = reference.decode(batch, skip_special_tokens=skip)
         valid = [None if text is None or "\ufffd" in text else text for text in theirs]  # here, both modes agree

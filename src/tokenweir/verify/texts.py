@@ -13,13 +13,13 @@ from tokenweir.encode.errors import TextError
 BLOCK = 1 << 16
 """Bytes of lines that are compared at once."""
 LONGEST_TEXT = 1 << 20
-"""A longer line of a text file is taken in parts, in bytes."""
+"""Most bytes of a line of a text file; a longer line is split."""
 LONGEST_RECORD = 1 << 26
-"""A longer line of a JSONL file is refused, in bytes."""
+"""Most bytes of a JSON value; a longer one is refused."""
 
 
 class Conversation(NamedTuple):
-    """Messages with the tools and the template's variables beside them."""
+    """Messages, and the template's variables, tools included."""
 
     messages: list[Any]
     variables: dict[str, Any]
@@ -76,7 +76,7 @@ def read_pieces(path: Path) -> Iterator[Piece]:
 
 
 def _lines(file: BinaryIO, longest: int) -> Iterator[bytes]:
-    """Yield lines, until they have `BLOCK` bytes; a longer one than `longest` in parts that end between two characters."""
+    """Yield lines until they have `BLOCK` bytes. Split a line longer than `longest` bytes between two characters."""
     size = 0
     while size < BLOCK and (line := file.readline(longest)):
         if len(line) == longest and not line.endswith(b"\n"):

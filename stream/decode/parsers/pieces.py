@@ -22,7 +22,8 @@ class Piece(Struct, frozen=True, gc=False):
         call: The number of the call in the answer, from 0.
         complete: The call's JSON is complete. The last piece of a call, without text.
         malformed: Why this is not a call after all. In the answer, the piece is markup that is emitted as text. In a
-            call whose name has been emitted, the call has broken off: the text from there on is as the model wrote it.
+            call whose name has been emitted, the call has broken off: its further pieces have the model's text
+            unchanged.
 
     """
 

@@ -207,7 +207,10 @@ def _own_elements(schema: Mapping[str, Any], index: int, document: SchemaDocumen
 
 
 def _others(schema: Mapping[str, Any], keys: tuple[str, ...], document: SchemaDocument) -> Iterator[Any]:
-    """Yield the schemas for members or elements that no other keyword declares."""
+    """Yield the schemas that the keywords `keys` give to members or elements which no other keyword declares.
+
+    Any other schema of the same value overrides them; see `_perhaps`.
+    """
     return (_perhaps(document.inside(schema, schema[key])) for key in keys if isinstance(schema.get(key), Mapping))
 
 

@@ -183,7 +183,7 @@ class Connection:
             raise Disconnected
 
     def when_flushed(self, call: Callable[[], object]) -> None:
-        """Call a function, once: when all written bytes are flushed or the client has disconnected."""
+        """Call a function once: when all written bytes are flushed, perhaps now, or the client has disconnected."""
         self.flush()
         if self._timer is None:
             call()

@@ -147,7 +147,7 @@ class HttpProtocol(HttpToolsProtocol, TimedInput):
 
     @property
     def _idle(self) -> bool:
-        """Whether all received requests are answered and the connection is not closing."""
+        """Whether a request was received, all requests are answered, and the connection is not closing."""
         return self.cycle is not None and self.cycle.response_complete and self._lingering is None
 
     def pause_writing(self) -> None:

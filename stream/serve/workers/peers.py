@@ -68,7 +68,7 @@ class Converse(Question, tag="session", frozen=True):
 
 
 class FetchConversation(Question, tag="conversation", frozen=True):
-    """Request for the messages up to and including a response, as JSON; the answer is empty if it is unknown."""
+    """Request for the messages up to and including a response; the answer is JSON, empty for an unknown response."""
 
     client: str
     response_id: str
@@ -82,7 +82,7 @@ class Items(Question, tag="items", frozen=True):
 
 
 class Delete(Question, tag="delete", frozen=True):
-    """Request to delete a response; the answer is empty if it is unknown."""
+    """Request to delete a response; the answer is empty for an unknown response."""
 
     client: str
     response_id: str
@@ -181,7 +181,7 @@ class Peers:
             await self._ask(place.replaces, Retire(place.name))
 
     async def conversation(self, response_id: str, client: str) -> bytes | None:
-        """Return the messages up to and including another worker's response, as JSON; None if it is unknown."""
+        """Return the messages up to and including another worker's response, as JSON; None for an unknown response."""
         owner = self._owner(response_id)
         return None if owner is None else await self._ask(owner, FetchConversation(client, response_id)) or None
 

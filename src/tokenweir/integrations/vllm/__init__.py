@@ -61,7 +61,7 @@ def register_parsers() -> None:
 
 
 def endpoint_plugin() -> EngineFrontEnd:
-    """Return the plug-in that adds the server's routes. vLLM calls this only if VLLM_PLUGINS names it."""
+    """Return the plug-in for tokenweir's routes in vLLM's server. vLLM calls this only if VLLM_PLUGINS names it."""
     from tokenweir.integrations.vllm.server import EngineFrontEnd
 
     return EngineFrontEnd()

@@ -58,8 +58,8 @@ class CallObject(Saved):
         """Start before the object's `{`.
 
         Args:
-            name_keys: The possible keys of the name; empty if the name is the key of the arguments.
-            argument_keys: The possible keys of the arguments.
+            name_keys: The possible keys of the name; empty for objects `{name: arguments}`.
+            argument_keys: The possible keys of the arguments; ignored if `name_keys` is empty.
 
         """
         self._name_keys, self._argument_keys = name_keys, argument_keys

@@ -102,7 +102,8 @@ class ParameterBlock(TaggedCalls, states=STATES):
     def skippable(self) -> SkippableText | None:
         """Description of the text that may bypass `feed` on the fast path; None if all text must be fed.
 
-        That is text inside a value (of a string, what JSON need not escape), and white space after a call.
+        That is text inside a value or a JSON object of arguments, and white space after a call. In a string that is
+        emitted incrementally, characters that JSON escapes must be fed.
         """
         if self._state == "between":
             return self._skippable_before_end()

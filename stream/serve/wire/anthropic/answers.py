@@ -32,9 +32,10 @@ class TokenDetails(Struct, frozen=True):
 
 
 class MessageUsage(Struct, frozen=True):
-    """Token counts of a message; a field is None if this server does not count it.
+    """Token counts of a message.
 
-    `input_tokens` excludes those that the engine had in its cache.
+    `input_tokens` excludes the tokens that the engine had in its cache. `cache_read_input_tokens` counts these, with
+    None for 0. `cache_creation_input_tokens` is None, because this server does not count it.
     """
 
     input_tokens: int

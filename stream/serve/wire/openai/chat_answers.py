@@ -279,10 +279,10 @@ def chat_delta(delta: ContentDelta, thinking: Thinking = "reasoning_content") ->
 
 
 def checked_logprobs(alignment: Alignment | None, *, tops: bool = False) -> list[Logprob]:
-    """Return the tokens of a delta's text with their logprobs.
+    """Check that an engine gave all logprobs asked for; return the tokens of a delta's text with their logprobs.
 
     Args:
-        alignment: The delta's tokens and logprobs; without it the result is empty.
+        alignment: The delta's tokens and logprobs; if None, the result is empty.
         tops: Whether the likeliest tokens in each token's place are asked for as well.
 
     Raises:

@@ -200,7 +200,7 @@ class ResponseStream:
                 return [*closing, self._end("completed", finish.usage, completed_at=int(time.time()))]
 
     def _end(self, status: ResponseStatus, usage: Usage | None, **details: Any) -> ev.ResponseEvent:
-        """Return the last event; `details` are further fields of its response object."""
+        """Mark the stream as finished; return the last event. `details` are further fields of its response object."""
         self.status, self.finished = status, True
         response = replace(
             self._response,
