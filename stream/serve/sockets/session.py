@@ -274,7 +274,7 @@ class Session:
             self._remember(None)
 
     def _remember(self, response_id: str | None) -> None:
-        """Set the last response of this connection, or None; delete the previous one's conversation if it is private."""
+        """Set this connection's last response, or None; delete the previous one's conversation if it is private."""
         if self._last is not None and self._last != response_id:
             self._responses.service.conversations.forget(self._client, self._last)
         self._last = response_id
