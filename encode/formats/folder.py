@@ -96,8 +96,8 @@ def _with_declared(
         spec,
         added_tokens=_added_tokens(spec, declared),
         special_roles={**spec.special_roles, **declared.special_roles()},
-        add_bos=_flag(config, "add_bos_token", spec.add_bos),
-        add_eos=_flag(config, "add_eos_token", spec.add_eos),
+        add_bos=_flag(config, "add_bos_token"),
+        add_eos=_flag(config, "add_eos_token"),
     )
     if not isinstance(spec.model, SentencePiece):
         return spec
@@ -231,11 +231,11 @@ def _json(path: Path) -> dict[str, Any]:
     return value
 
 
-def _flag(config: dict[str, Any], key: str, otherwise: bool | None) -> bool | None:
+def _flag(config: dict[str, Any], key: str) -> bool | None:
     value = config.get(key)
     if value is not None and not isinstance(value, bool):
         raise TokenizerFileError(f"tokenizer_config.json: {key} is {value!r:.60}")
-    return otherwise if value is None else value
+    return value
 
 
 def _ids(config: dict[str, Any], key: str) -> list[int]:
