@@ -409,12 +409,6 @@ def test_a_template_shows_its_control_tokens():
     assert template.control_tokens == ("<s>", "<|im_start|>", "[INST]", "]~!b[", "]~b]", "[e~[", "]<]minimax[>[")
 
 
-def test_a_template_that_looks_into_user_text():
-    source = "{{ 'tool' if messages[0].content.startswith('<tool>') else 'user' }}"
-    assert render(source, [{"role": "user", "content": "<tool>"}]) == "tool"
-    assert render(source) == "user"
-
-
 def test_every_string_from_outside_is_guarded():
     source = "{{ messages }}{{ tools | tojson }}{{ documents | tojson(ensure_ascii=true) }}{{ style }}{{ bos_token }}"
     tokens = [*(f"<{n}" for n in range(10)), "<s>"]

@@ -40,10 +40,6 @@ def test_control_texts():
     assert control_texts(added) == ("<|end|>", "<think>", "PAD")
 
 
-def test_a_token_of_a_users_is_guarded_and_the_templates_is_not():
-    assert guarded("<|user|>{{ messages[0].content }}<|end|>", [user("a<|end|>[X]b")]) == ["<|en", "[X]b"]
-
-
 @pytest.mark.parametrize(("source", "content", "expected"), CASES["operations"])
 def test_operations_keep_origins(source, content, expected):
     assert guarded(source, [user(content), user("nd|>")]) == expected
@@ -77,12 +73,6 @@ def test_thinking_tags_in_an_assistants_content():
     assert [prompt.text[i : i + 3] for i in prompt.guarded] == ["<th", "[X]"]
     prompt = ChatTemplate(source, control_tokens=TOKENS).render(messages, history_thinking="text")
     assert [prompt.text[i : i + 3] for i in prompt.guarded] == ["<th", "<th", "</t", "[X]"]
-
-
-def test_a_tokenizers_own_control_tokens():
-    tok = Tokenizer.default().with_added_tokens([AddedToken("{odd}", special=True)])
-    prompt = ChatTemplate("{odd}{{ messages[0].content }}").render([user("{odd}")])
-    assert [i for i in prompt.encode(tok) if i == tok.token_to_id("{odd}")] == [tok.token_to_id("{odd}")]
 
 
 @given(

@@ -156,12 +156,6 @@ def test_white_space_after_an_opener_is_cut_out_where_the_style_says_so():
     ]
 
 
-def test_step_gives_no_tags():
-    parser = ReasoningParser("think")
-    assert parser.step("<think>hm</think>So") == [(REASONING, "hm"), (ANSWER, "So")]
-    assert parser.flush() == []
-
-
 def test_an_opener_counts_first_on_its_line_by_default():
     for text in ["<think>", "\n<think>", "Sure.\n  <think>", "<think>a</think><think>"]:
         assert ReasoningParser("think").feed(text)[-1] == markup("<think>")
