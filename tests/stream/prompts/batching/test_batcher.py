@@ -175,24 +175,6 @@ async def test_it_needs_no_thread_that_others_keep_busy(tok):
 # -- what becomes a batch ----------------------------------------------------------------------------------------------
 
 
-async def test_prompts_that_come_together_are_one_batch(tok):
-    device = Device(tok)
-    async with crowd(device) as callers:
-        await callers.call(*TEXTS)
-    assert device.together == [set(TEXTS)]
-
-
-async def test_prompts_gather_while_a_batch_is_encoded(tok):
-    device = Device(tok, open_gate=False)
-    async with crowd(device) as callers:
-        await callers.call("first")
-        await callers.call("b")
-        await callers.call("c", "d")
-        device.gate.set()
-    assert device.together == [{"first"}, {"b", "c", "d"}]
-    assert callers.outcomes == all_ids(tok, ["first", "b", "c", "d"])
-
-
 async def test_callers_that_come_back_at_once_stay_together(tok):
     device = Device(tok)
     async with PromptBatcher(device) as batcher:
@@ -231,8 +213,9 @@ async def test_where_there_were_others_a_prompt_waits_for_them(tok):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(callers.batcher.encode, "a")
                 tasks.start_soon(callers.batcher.encode, "b")
-            for text in "cdef":  # a full batch waits no longer, and neither does the last
-                await callers.call(text)
+            await callers.call("c", "d")
+            await callers.batcher.encode("e")  # a full batch waits no longer, and neither does the last
+            await callers.call("f")
         assert device.together == [{"a", "b"}, {"c", "d", "e"}, {"f"}]
 
 
