@@ -37,7 +37,7 @@ async def browser():
         pytest.skip(reason)
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=chromium, headless=True, args=ARGS)
-        profile = await browser.new_context()
+        profile = await browser.new_context(reduced_motion="reduce")  # a colour in transition has no contrast
         blank = await profile.new_page()  # as long as it is open, the process that draws pages stays
         yield profile
         await blank.close()
