@@ -1,4 +1,4 @@
-"""What commands refuse: errors of one line, and misuse."""
+"""Refusals of commands: errors of one line, and misuse."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def saved(tok, text, **options):
 
 @given(st.data(), CUTS)
 def test_saving_restoring_and_copying_at_every_cut_changes_nothing(make_tok, data, places):
-    """What becomes of the original of a copy changes nothing either."""
+    """A copy does not change with its original either."""
     tok, ids, options = data.draw(answers(make_tok))
     other = data.draw(st.sampled_from([b"", b"<think>x", b'"}]{,']))
     options |= {

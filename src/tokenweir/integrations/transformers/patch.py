@@ -18,7 +18,7 @@ from tokenweir.integrations.transformers.tensors import batch_encoding
 
 _lock = RLock()
 _undo: ExitStack | None = None
-"""What undoes the patch; None while there is none."""
+"""The steps that undo the patch; None while it is not in force."""
 
 
 class _BackendSlot:

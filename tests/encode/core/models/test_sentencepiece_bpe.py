@@ -130,7 +130,7 @@ def test_two_pieces_may_merge_that_are_none():
 
 
 def test_an_unused_piece_comes_apart_the_way_it_was_put_together():
-    """Which is a + bc, at each place: though ab is a piece, b + c merges first."""
+    """It is a + bc at each place: ab is a piece, but b + c merges first."""
     scores = {"a": -9.0, "b": -9.0, "c": -9.0, "bc": -1.0, "ab": -2.0, "abc": -3.0, "cd": -1.5, "d": -9.0}
     pieces = [("<unk>", 0.0, UNKNOWN)]
     pieces += [(piece, score, UNUSED if piece == "abc" else NORMAL) for piece, score in scores.items()]
