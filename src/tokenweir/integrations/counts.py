@@ -63,7 +63,7 @@ def report(*, reset: bool = False) -> dict[Route, int]:
         reset: Set all counts to 0 afterwards.
 
     Returns:
-        Counts by route: first those of the original library, then those of tokenweir, each in descending order.
+        Counts by route. Those of the original library come first, then those of tokenweir, each in descending order.
 
     """
     with _lock:
