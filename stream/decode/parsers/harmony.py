@@ -21,7 +21,6 @@ LLM-jp 4.1 writes a space behind each mark (`<|start|> assistant<|channel|> fina
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Any, ClassVar, Literal, Self
 
 import msgspec
@@ -75,7 +74,7 @@ class Harmony(MessageParser):
     The states: "header"; "spaced", before a body where a space is markup; "body", with its channel; "call" before its
     arguments, "arguments", and "called" after them; "tagged", a call with arguments in tags; "after", between two messages;
     "rest", text of a malformed call, and "broken", malformed text that is answer, both with the reason and up to the next
-    markup.
+    markup. A message to a recipient that is no tool of the request is answer, unless the tools are unknown.
     """
 
     MARKS = MARKS
@@ -93,27 +92,12 @@ class Harmony(MessageParser):
         "_value": JsonValue,
     }
 
-    def __init__(
-        self,
-        before: Iterable[str] | None = ("assistant",),
-        *,
-        thinking: Channel = Channel.REASONING,
-        tools: Tools | ToolSchemas = (),
-    ) -> None:
-        """Start at the end of the prompt.
-
-        Args:
-            before: The prompt's text after its last `<|start|>`, in parts; None without one: then the answer has begun.
-            thinking: The channel of messages on `analysis`.
-            tools: The tools of the request; messages to other recipients are answer. Empty if they are unknown.
-
-        """
+    def _start(self, tools: Tools | ToolSchemas) -> None:
         self._tools = tool_schemas_of(tools)
         self._tagged = ParameterBlock(_TAGS, self._tools)
         self._recipient = ""
         self._call = -1
         self._value = JsonValue()
-        super().__init__(before, thinking)
 
     @property
     def channel(self) -> Channel:

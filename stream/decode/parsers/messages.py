@@ -26,15 +26,23 @@ class MessageParser(Saved, ABC):
     MARKS: ClassVar[tuple[str, ...]]
     """The texts that divide; no mark is a prefix of another."""
 
-    def __init__(self, before: Iterable[str] | None, thinking: Channel) -> None:
+    def __init__(
+        self,
+        before: Iterable[str] | None = ("assistant",),
+        *,
+        thinking: Channel = Channel.REASONING,
+        tools: Tools | ToolSchemas = (),
+    ) -> None:
         """Start at the end of the prompt.
 
         Args:
             before: The prompt's text after its last mark that begins a message, in parts. None if it has no such mark:
                 the answer then begins with a message's text.
             thinking: The channel of messages that are thinking.
+            tools: The tools of the request. Empty if they are unknown.
 
         """
+        self._start(tools)
         self._marks = {mark: mark for mark in self.MARKS}  # by their spellings in the text
         self._thinking = thinking
         self._unprocessed = ""  # not processed yet: a possible prefix of a mark
@@ -86,6 +94,10 @@ class MessageParser(Saved, ABC):
         self._held, self._state, self._reason, self._channel = "", "broken", reason, ANSWER
 
     @abstractmethod
+    def _start(self, tools: Tools | ToolSchemas) -> None:
+        """Set what the format adds to the state, before the prompt's text is processed."""
+
+    @abstractmethod
     def _text(self, text: str, out: list[Piece]) -> None:
         """Process text that contains no mark, and append the final pieces to `out`."""
 
@@ -104,23 +116,8 @@ class CallingMessages(MessageParser):
     STYLE: ClassVar[str]
     """The style of the calls."""
 
-    def __init__(
-        self,
-        before: Iterable[str] | None = ("assistant",),
-        *,
-        thinking: Channel = Channel.REASONING,
-        tools: Tools | ToolSchemas = (),
-    ) -> None:
-        """Start at the end of the prompt, as `MessageParser` does.
-
-        Args:
-            before: The prompt's text after its last mark that begins a message.
-            thinking: The channel of messages that are thinking.
-            tools: The tools of the request, which may declare the types of arguments.
-
-        """
+    def _start(self, tools: Tools | ToolSchemas) -> None:
         self._tools = ToolParser(self.STYLE, tools)
-        super().__init__(before, thinking)
 
     @property
     def channel(self) -> Channel:
