@@ -100,7 +100,7 @@ class Conversations:
         kept = self._kept[key] = _Kept(data, private, digest, [] if private else [_bare(item) for item in items])
         self._items |= {(client, item.id): item for item in kept.items}
         size = len(data) + sum(ITEM_SIZE + len(text_of(item)) for item in kept.items)
-        kept.entry = self._ledger.enter(client, size, partial(self._take, key))
+        kept.entry = self._ledger.enter(client, size, partial(self._evict, key, kept))
 
     def all(self) -> list[tuple[str, str, bytes, list[Item]]]:
         """Return all conversations that are not private, oldest first.
@@ -142,6 +142,10 @@ class Conversations:
         kept = self._kept.get((client, response_id))
         if kept is not None and kept.private:
             self._drop((client, response_id))
+
+    def _evict(self, key: tuple[str, str], kept: _Kept) -> None:
+        if self._kept.get(key) is kept:  # another thread may evict it while it is replaced
+            self._take(key)
 
     def _take(self, key: tuple[str, str]) -> LedgerEntry | None:
         """Delete a conversation, if there is one, and return its entry in the ledger."""
